@@ -1,0 +1,140 @@
+"""Frozen values that cross the store's seam.
+
+Times are integers in milliseconds since the epoch, sequences are positive integers, keys and agent ids are canonical.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Address(NamedTuple):
+    """What names a session in the log: heads, events and cursors are kept per (key, agent)."""
+
+    session_key: str
+    agent_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDraft:
+    """What a session's row gets when it is created; what is given (not None) also changes a row that exists."""
+
+    kind: str
+    """Derived from the key: `main`, `subagent`, ...; never changes."""
+    session_id: str | None = None
+    """None: keep the present id, or make a new one."""
+    parent: str | None = None
+    label: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRecord:
+    """One session's row."""
+
+    address: Address
+    session_id: str
+    kind: str
+    parent: str | None
+    label: str | None
+    created_at_ms: int
+    updated_at_ms: int
+    """The later of the row's last change and the session's last recording."""
+    version: int
+    """The state version; 0 before the first event."""
+
+
+@dataclass(frozen=True, slots=True)
+class StateEvent:
+    """One typed row of the signal log: metadata, never content."""
+
+    sequence: int
+    session_key: str
+    agent_id: str
+    session_id: str
+    kind: str
+    actor_type: str
+    actor_id: str | None
+    run_id: str | None
+    occurred_at_ms: int
+    summary: str
+    payload: Mapping[str, object] | None = field(hash=False)
+
+
+class Positions(NamedTuple):
+    """A cursor's three sequences: last seen <= notified <= material; a pair is clean when all are equal."""
+
+    last_seen: int
+    notified: int
+    material: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """One watcher's cursor on one target."""
+
+    watcher: str
+    target: Address
+    positions: Positions
+
+
+class Shown(NamedTuple):
+    """A notice as it was shown: the target, and the two positions that identify it (rule 4.5)."""
+
+    target: Address
+    last_seen: int
+    notified: int
+
+
+class Opened(NamedTuple):
+    """A pair whose notice has just been opened, or found pending by a replay."""
+
+    watcher: str
+    target: Address
+
+
+@dataclass(frozen=True, slots=True)
+class StatusRead:
+    """One consistent read of a session: its row, its head and, where asked for, what came after a version."""
+
+    session: SessionRecord
+    pruned_max_sequence: int
+    earliest_sequence: int | None
+    """The smallest sequence kept; None where no event is kept."""
+    events: tuple[StateEvent, ...]
+    """Ascending; empty where no version was asked for."""
+    more: bool
+    """Whether further events follow the last one given."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRead:
+    """What a watcher has pending, in the order of notified position, then target."""
+
+    session_exists: bool
+    cursors: tuple[Cursor, ...]
+    total: int
+    """All that is pending, also beyond the limit that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionsPage:
+    """A page of session rows, ordered by (key, agent id)."""
+
+    sessions: tuple[SessionRecord, ...]
+    has_more: bool
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStatistics:
+    """Counts over the whole database, for `kizuki doctor` and `GatewayStatistics`."""
+
+    sessions: int
+    events: int
+    cursors: int
+    pending: int
+    last_sequence: int
+    schema_version: int
+    bytes: int

@@ -1,0 +1,199 @@
+"""What the log actor may ask the store to write: one frozen value per kind of write.
+
+Each class says in its docstring what it does and what its result in `Commit.results` is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .records import Address, Opened, SessionDraft, Shown
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Record one event, creating the session's row if need be. Result: the `StateEvent`, the first one if the dedupe key
+    repeats (then nothing else happens), or None if `only_if_watched` and the session has neither parent nor cursor on it.
+
+    A notifying event opens the notices that it must (rule 4.3), as far as the transaction's budget reaches; what is left
+    is kept durably as owed.
+    """
+
+    target: Address
+    session: SessionDraft
+    kind: str
+    notifies: bool
+    actor_type: str
+    actor_id: str | None
+    run_id: str | None
+    occurred_at_ms: int
+    recorded_at_ms: int
+    """Raised by the store to the session's last recording, so that it never goes backwards within a session."""
+    summary: str
+    payload: Mapping[str, object] | None = None
+    dedupe_key: str | None = None
+    only_if_watched: bool = False
+    seeds: Address | None = None
+    """The watcher whose cursor on the target is seeded at this event (rule 3.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PutSession:
+    """Create a session's row, or change what the draft gives. Result: the `SessionRecord`."""
+
+    address: Address
+    session: SessionDraft
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResetSession:
+    """Give the session a new session id; drop the cursors that it holds as a watcher, keep its events and the cursors on it.
+    Result: the `SessionRecord`, None if there is no such session."""
+
+    address: Address
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSession:
+    """Remove row, events and every cursor from and on the session; its head stays, the pruned mark raised to its last
+    sequence (rule 1.11). Result: whether there was a row."""
+
+    address: Address
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Seed a cursor at the target's state version, or renew the one that is there. Both rows are created if need be.
+    Result: True."""
+
+    watcher: Address
+    watcher_session: SessionDraft
+    target: Address
+    target_session: SessionDraft
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unwatch:
+    """Remove a cursor. Result: whether there was one."""
+
+    watcher: str
+    target: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledge:
+    """Acknowledge notices, each only while its cursor still has the shown positions (rule 4.5). Result: `Acknowledged`.
+    Reopened pairs are in `Commit.opened` too."""
+
+    watcher: str
+    shown: tuple[Shown, ...]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """Result of `Acknowledge`."""
+
+    applied: tuple[Shown, ...]
+    reopened: tuple[Address, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOwed:
+    """Open at most `limit` owed notices; with `watcher`, those of that watcher alone, all of them.
+    Result: the number opened. Whether any is left is told by `Commit.owed`."""
+
+    now_ms: int
+    limit: int
+    watcher: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The start path (rule 4.11): re-pin pending pairs at their material position, and tell each of them in `Commit.opened`.
+
+    Without `watcher`, a slice of at most `limit` pairs after `after`, passing over the watchers in `done`; with it, all pairs of
+    that watcher. The first slice (`after` and `watcher` both None) also moves the pins of all that is owed to the material
+    positions, so that `OpenOwed` opens those as rule 4.11 says. Result: `Replayed`.
+    """
+
+    limit: int
+    after: tuple[int, int] | None = None
+    watcher: str | None = None
+    done: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Result of `Replay`: where to go on, None at the end."""
+
+    after: tuple[int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireCursors:
+    """Remove cursors last renewed before `before_ms`, looking at no more than `limit` of them after `after`. Result: `Swept`."""
+
+    before_ms: int
+    limit: int
+    after: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PruneEvents:
+    """Remove events recorded before `before_ms`, and all but the newest `keep_rows`, looking at no more than `limit` of them after
+    sequence `after`; heads' pruned marks are raised first, in the same transaction. Result: `Swept`."""
+
+    before_ms: int
+    keep_rows: int
+    limit: int
+    after: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireHeads:
+    """Remove at most `limit` heads of sessions deleted before `before_ms`. Result: `Swept`."""
+
+    before_ms: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """Result of a slice of housekeeping: how many rows went, and where the next slice goes on (None: finished)."""
+
+    removed: int
+    after: tuple[int, int] | int | None
+
+
+Write = (
+    Append
+    | PutSession
+    | ResetSession
+    | DeleteSession
+    | Watch
+    | Unwatch
+    | Acknowledge
+    | OpenOwed
+    | Replay
+    | ExpireCursors
+    | PruneEvents
+    | ExpireHeads
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What one transaction did."""
+
+    results: tuple[object, ...]
+    """One per write, in their order."""
+    opened: tuple[Opened, ...]
+    """The pairs whose notices were opened, reopened or replayed."""
+    owed: bool
+    """Whether owed openings are left for a later transaction."""
