@@ -1,0 +1,93 @@
+"""What the library raises to its callers: every class is a child of `KizukiError`.
+
+`str()` of each says what was wrong with which value, and what is allowed. Values are shown by `repr`, cut and escaped, so that an
+error message is one short line whatever was passed.
+"""
+
+from __future__ import annotations
+
+_SHOWN_MAX = 80
+
+
+def shown(value: object) -> str:
+    """The value's `repr` in at most 80 characters, with everything unprintable escaped."""
+    # A long text is cut before its repr is made, so that a megabyte costs no more than a line.
+    text = repr(value[: _SHOWN_MAX + 1] if isinstance(value, str) else value)
+    escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[: _SHOWN_MAX + 1])
+    return escaped if len(escaped) <= _SHOWN_MAX else escaped[: _SHOWN_MAX - 1] + "…"
+
+
+class KizukiError(Exception):
+    """The parent of every error that the library raises on purpose."""
+
+
+class InvalidSessionKey(KizukiError):
+    """A text is not a session key."""
+
+    def __init__(self, value: object, allowed: str) -> None:
+        super().__init__(value, allowed)
+        self.value = value
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{shown(self.value)} is not a session key: {self.allowed}"
+
+
+class InvalidArgument(KizukiError):
+    """An argument has a wrong type or value."""
+
+    def __init__(self, what: str, value: object, allowed: str) -> None:
+        super().__init__(what, value, allowed)
+        self.what = what
+        self.value = value
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"{self.what} is {shown(self.value)}: {self.allowed}"
+
+
+class UnknownSession(KizukiError):
+    """The key is well formed, and no session is known under it."""
+
+    def __init__(self, session_key: str, agent_id: str | None = None) -> None:
+        super().__init__(session_key, agent_id)
+        self.session_key = session_key
+        self.agent_id = agent_id
+
+    def __str__(self) -> str:
+        whose = "" if self.agent_id is None else f" of agent {shown(self.agent_id)}"
+        return f"no session {shown(self.session_key)}{whose}: it must have been opened, spawned, watched or recorded before"
+
+
+class GatewayClosed(KizukiError):
+    """A call reached a gateway that is closing, closed, or not open yet."""
+
+    def __init__(self, operation: str) -> None:
+        super().__init__(operation)
+        self.operation = operation
+
+    def __str__(self) -> str:
+        return f"{shown(self.operation)} was called on a closed gateway: calls are possible inside `async with open_gateway(...)` only"
+
+
+class StoreUnavailable(KizukiError):
+    """The database could not do what the call needed. Nothing is known to have changed; the call may be tried again."""
+
+    def __init__(self, operation: str, reason: object) -> None:
+        super().__init__(operation, reason)
+        self.operation = operation
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the database failed in {shown(self.operation)}: {shown(str(self.reason))}; the call may be tried again"
+
+
+class DispatchRefused(KizukiError):
+    """Raised by the host's `dispatch` to refuse a message; `sessions_send` then answers `refused` with this reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the message was refused: {shown(self.reason)}"
