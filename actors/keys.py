@@ -62,9 +62,14 @@ def is_qualified(key: str) -> bool:
     return key.startswith(_PREFIX)
 
 
-def can_watch(key: object) -> bool:
-    """Whether the session can hold cursors: only one with an agent-qualified key can (rule 2.4). Raises `InvalidSessionKey`."""
-    return is_qualified(canonical_key(key))
+def watcher_address(key: object) -> Address | None:
+    """The watcher's address; None for a key that can never be a watcher, as only agent-qualified ones can (rule 2.4).
+
+    Raises `InvalidSessionKey`.
+    """
+    canonical = canonical_key(key)
+    agent_id = agent_of(canonical)
+    return None if agent_id is None else Address(canonical, agent_id)
 
 
 def agent_of(key: str) -> str | None:

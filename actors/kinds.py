@@ -17,10 +17,10 @@ class EventKind(StrEnum):
     COMPACTED = "compacted"
     ADOPTED = "adopted"
 
-    @property
-    def notifies(self) -> bool:
-        """Whether an event of this kind can open a notice."""
-        return self in NOTIFYING
+
+_NOTIFYING = frozenset({EventKind.HUMAN_DIRECT_MESSAGE, EventKind.UPSTREAM_MISSING, EventKind.GOAL_CHANGED})
 
 
-NOTIFYING = frozenset({EventKind.HUMAN_DIRECT_MESSAGE, EventKind.UPSTREAM_MISSING, EventKind.GOAL_CHANGED})
+def notifies(kind: EventKind) -> bool:
+    """Whether an event of this kind can open a notice."""
+    return kind in _NOTIFYING

@@ -12,7 +12,7 @@ from .keys import is_qualified
 from .summaries import Language
 
 _EN = 'Session "{target}" was changed by another actor. Reconcile before acting: {call}.'
-_JA = 'セッション "{target}" が変更されました（別のアクター）。行動する前に調整してください: {call}。'
+_JA = 'セッション "{target}" が変更されました（別のアクター）。行動する前に調整してください: {call}.'
 
 
 @dataclass(frozen=True, slots=True)

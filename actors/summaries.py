@@ -19,6 +19,7 @@ _LOOKED_AT = 20 * SUMMARY_MAX
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _SLOT = "{}"
 _NAMELESS = "unknown"
+_ANY = ""
 
 
 class _Template(NamedTuple):
@@ -27,29 +28,30 @@ class _Template(NamedTuple):
 
 
 _TEMPLATES: dict[tuple[EventKind, str], _Template] = {
-    (EventKind.HUMAN_DIRECT_MESSAGE, ""): _Template("human message via {}", "{} 経由の人間のメッセージ"),
+    (EventKind.HUMAN_DIRECT_MESSAGE, _ANY): _Template("human message via {}", "{} 経由の人間のメッセージ"),
     (EventKind.GOAL_CHANGED, "created"): _Template("goal created", "ゴールが作成されました"),
     (EventKind.GOAL_CHANGED, "updated"): _Template("goal updated", "ゴールが更新されました"),
     (EventKind.GOAL_CHANGED, "cleared"): _Template("goal cleared", "ゴールが解除されました"),
-    (EventKind.CHILD_SPAWNED, ""): _Template("child session spawned", "子セッションが作成されました"),
+    (EventKind.CHILD_SPAWNED, _ANY): _Template("child session spawned", "子セッションが作成されました"),
     (EventKind.RUN_COMPLETED, "ok"): _Template("child run completed", "子セッションの実行が完了しました"),
     (EventKind.RUN_FAILED, "error"): _Template("child run failed", "子セッションの実行が失敗しました"),
     (EventKind.RUN_FAILED, "timeout"): _Template("child run timed out", "子セッションの実行がタイムアウトしました"),
     (EventKind.RUN_FAILED, "cancelled"): _Template("child run cancelled", "子セッションの実行がキャンセルされました"),
-    (EventKind.COMPACTED, ""): _Template("session compacted", "セッションの履歴が圧縮されました"),
-    (EventKind.UPSTREAM_MISSING, ""): _Template("upstream missing via {}", "{} 側の元セッションが見つかりません"),
-    (EventKind.ADOPTED, ""): _Template("session adopted via {}", "{} 経由でセッションが取り込まれました"),
+    (EventKind.COMPACTED, _ANY): _Template("session compacted", "セッションの履歴が圧縮されました"),
+    (EventKind.UPSTREAM_MISSING, _ANY): _Template("upstream missing via {}", "{} 側の元セッションが見つかりません"),
+    (EventKind.ADOPTED, _ANY): _Template("session adopted via {}", "{} 経由でセッションが取り込まれました"),
 }
 
 
-def summary(kind: EventKind, variant: str = "", *, via: str = "") -> str:
+def summary(kind: EventKind, detail: str = "") -> str:
     """The English summary of an event.
 
-    `variant` is the goal's change (`created`, `updated`, `cleared`) or the run's outcome (`ok`, `error`, `timeout`, `cancelled`), `via`
-    the channel or catalog. Whatever `via` is, the result is one clean line of at most 200 characters. A variant that the kind
-    does not have is a `KeyError`.
+    `detail` is, by kind, the channel, the catalog, the goal's change (`created`, `updated`, `cleared`) or the run's outcome (`ok`,
+    `error`, `timeout`, `cancelled`). Whatever channel or catalog is passed, the result is one clean line of at most 200 characters;
+    a change or an outcome that the kind does not have is a `KeyError`.
     """
-    return _filled(_TEMPLATES[kind, variant].en, clean(via) or _NAMELESS)
+    template = _TEMPLATES.get((kind, _ANY)) or _TEMPLATES[kind, detail]
+    return _filled(template.en, clean(detail) or _NAMELESS)
 
 
 def render(kind: str, english: str, language: Language) -> str:
