@@ -2,34 +2,38 @@
 
 Pykka has no asyncio runtime, only hooks for one. This file is that runtime and the only one that touches Pykka's underscore names.
 
-How mail moves. A ref is the mailbox: its deque is made by the first mail and dropped when the actor has handled the last, so a resting actor
-is its own object, its ref and one dictionary entry. Refs with mail stand in one ready queue, which a single `call_soon` callback drains: one
-mail for each ref in turn, so that no actor starves another, for about a millisecond, so that the actors do not starve the loop. A sync handler
-runs inline. An async handler gets a task for as long as it runs, and the actor's further mail waits for it: one mail at a time, always.
-Everything belongs to the loop's thread; nothing here may be called from another.
+How mail moves. A ref is the mailbox: its deque is made by the first mail and dropped when the actor has handled the last, so a resting
+actor is its own object, its ref and one dictionary entry. Refs with mail stand in one ready queue, which a single `call_soon` callback
+drains: one mail for each ref in turn, so that no actor starves another, for about a millisecond, so that the actors do not starve the
+loop. A sync handler runs inline. An async handler gets a task for as long as it runs, and the actor's further mail waits for it: one mail
+at a time, always. Everything belongs to the loop's thread; nothing here may be called from another.
 
-Starting. `__init__` runs in the caller and its failure is the caller's. `on_start` is the actor's first mail, before any other; if it fails,
-the actor ends as it does in Pykka: without `on_failure`. So supervise the end (`Runtime(on_end)`, called exactly once for each actor), not the hook.
+Starting. `__init__` runs in the caller and its failure is the caller's. `on_start` is the actor's first mail, before any other; if it
+fails, the actor ends as it does in Pykka: without `on_failure`. So supervise the end (`Runtime(on_end)`, called exactly once for each
+actor), not the hook.
 
 Stopping. A stop stands in line: mail before it is handled, mail after it is answered with `ActorDeadError`. The actor counts as dead from
 the moment its stop is handled; the stop's own future resolves after `on_stop`, sync or async, has ended. A full inbox refuses no stop.
 
 Crashing. A failure in an `ask` goes to the caller and the actor lives. A failure in a `tell`, or after `take_reply`, has no caller: it is
-logged, `on_failure` runs, the actor ends. Asks queued behind it are answered with `ActorDeadError`; tells queued behind it vanish (their number is
-logged), so an inbox is never a place of record.
+logged, `on_failure` runs, the actor ends. Asks queued behind it are answered with `ActorDeadError`; tells queued behind it vanish (their
+number is logged), so an inbox is never a place of record.
 
-Cancelling. Pykka's loop takes a cancellation, like every `BaseException`, for a reason to stop all actors. Here it concerns one: cancelling the task
-of a handler ends that actor, and its caller gets `HandlerCancelledError`, never a `CancelledError`, which would look like the caller's own cancellation.
-A `CancelledError` that merely leaks out of something a handler awaited is an ordinary failure. Cancelling a task that awaits a reply
-cancels that wait alone: the mail is handled and the future resolves for its other readers. `KeyboardInterrupt` and `SystemExit` end
-the actor and pass on to the loop, as they do from any asyncio callback.
+Cancelling. Pykka's loop takes a cancellation, like every `BaseException`, for a reason to stop all actors. Here it concerns one:
+cancelling the task of a handler ends that actor, and its caller gets `HandlerCancelledError`, never a `CancelledError`, which would look
+like the caller's own cancellation. A `CancelledError` that merely leaks out of something a handler awaited is an ordinary failure.
+Cancelling a task that awaits a reply cancels that wait alone: the mail is handled and the future resolves for its other readers.
+`KeyboardInterrupt` and `SystemExit` end the actor and pass on to the loop, as they do from any asyncio callback.
 
-Bounds. A `tell` to a full inbox raises `InboxFullError`. An `ask` is taken on: its place in line is behind the full inbox, and its caller is
-suspended until the answer, which is the waiting for room that a bounded inbox means.
+Bounds. A `tell` to a full inbox raises `InboxFullError`. An `ask` is taken on: its place in line is behind the full inbox, and its caller
+is suspended until the answer, which is the waiting for room that a bounded inbox means.
 
-Not used of Pykka: `ActorRegistry`, because it is one list for the whole process (a removal walks it, and two gateways would share it); a uuid, a
-`threading.Event` and a weakref for each actor, because they weigh more than the rest of it.
+Not used of Pykka: `ActorRegistry`, because it is one list for the whole process (a removal walks it, and two gateways would share it); a
+uuid, a `threading.Event` and a weakref for each actor, because they weigh more than the rest of it.
 """
+
+# The classes of this file are one mechanism, and it is the one that reaches behind Pykka's front.
+# ruff: noqa: SLF001
 
 from __future__ import annotations
 
@@ -299,7 +303,7 @@ class AsyncioActorRef(pykka.ActorRef[A]):
             raise InboxFullError(f"{self} has {len(mail)} mails waiting, its inbox takes {self.actor_class.inbox_size}")
 
     def ask(self, message: Any, *, block: Literal[False] = False, timeout: None = None) -> AsyncioFuture[Any]:  # type: ignore[override]
-        """Send a message; the future is its reply, or `ActorDeadError`, or what the handler raised. A full inbox makes the caller wait its turn.
+        """Send a message; the future is its reply, or `ActorDeadError`, or what the handler raised. A full inbox makes the caller wait.
 
         `block` and `timeout` are Pykka's and take no other value here, for a blocking ask would never be answered.
         """
@@ -384,8 +388,11 @@ class _Inbox:
 class AsyncioActor(pykka.Actor):
     """An actor on the running loop. Subclass it, override `on_receive`, start it with `Runtime.start` or `start`.
 
-    A handler is sync or async. What it returns is the reply. A future that it returns (`AsyncioFuture`, `asyncio.Future`, a task) is a deferred reply:
-    the actor goes on with its next mail, and the asker gets what the future gets.
+    A handler is sync or async. What it returns is the reply. A future that it returns (`AsyncioFuture`, `asyncio.Future`, a task) is a
+    deferred reply: the actor goes on with its next mail, and the asker gets what the future gets.
+
+    A proxy of the ref works as Pykka's does, each call and each read an awaitable future. Only an assignment through it cannot wait: it is
+    mail like any other, and its error is lost.
     """
 
     inbox_size: ClassVar[int] = 10_000
@@ -435,9 +442,9 @@ class AsyncioActor(pykka.Actor):
 
     def on_failure(  # type: ignore[override]
         self,
-        exception_type: type[BaseException] | None,
-        exception_value: BaseException | None,
-        traceback: TracebackType | None,
+        exception_type: type[BaseException] | None,  # noqa: ARG002
+        exception_value: BaseException | None,  # noqa: ARG002
+        traceback: TracebackType | None,  # noqa: ARG002
     ) -> Awaitable[None] | None:
         """Run instead of `on_stop`, sync or async, when a failure without a caller, or a cancellation, ends the actor."""
         return None
@@ -762,9 +769,10 @@ def _pass_on(ref: AsyncioActorRef[Any], reply: AsyncioFuture[Any] | None, deferr
         value = deferred.get() if isinstance(deferred, AsyncioFuture) else deferred.result()
     except BaseException as failure:
         _drop_own_frame(failure)
-        error = HandlerCancelledError(f"a deferred reply of {ref} was cancelled") if isinstance(failure, asyncio.CancelledError) else failure
+        cancelled = isinstance(failure, asyncio.CancelledError)
+        error = HandlerCancelledError(f"a deferred reply of {ref} was cancelled") if cancelled else failure
         if reply is None:
-            logger.error("deferred_reply_failed", actor=str(ref), exc_info=error)
+            logger.exception("deferred_reply_failed", actor=str(ref), exc_info=error)
         else:
             reply.fail(error)
     else:
@@ -780,7 +788,7 @@ def _answer_dead(ref: AsyncioActorRef[Any], mail: Iterable[tuple[Any, AsyncioFut
         if reply is None:
             tells_lost += not stop
         elif stop:
-            reply.resolve(True)
+            reply.resolve(True)  # noqa: FBT003
         else:
             reply.fail(ActorDeadError(f"{ref} stopped before handling the message"))
     return tells_lost

@@ -1,0 +1,104 @@
+"""Which actor answers to a stable name now, and which of them has rested long enough to be put away.
+
+Every operation is O(1). Time comes in through `put_away` alone: what lies between two of its calls is one period, and whatever is looked up
+in a period counts as used at that period's end. So a look-up reads no clock, an actor is never put away early, and late by at most
+the time between two calls.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeAlias
+
+from .runtime import AsyncioActorRef
+
+Ref: TypeAlias = AsyncioActorRef[Any]
+
+
+class _Period:
+    """The time between two calls of `put_away`; all that was used in it shares it."""
+
+    __slots__ = ("ended_s",)
+    ended_s: float
+
+
+class _Entry:
+    __slots__ = ("period", "ref")
+
+    def __init__(self, ref: Ref, period: _Period) -> None:
+        self.ref = ref
+        self.period = period
+
+
+class ActorDirectory:
+    """Stable names, any hashable, and the living actors that have them. In order of last use, the longest unused first."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._period = _Period()
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, name: Hashable) -> Ref | None:
+        """The living actor of this name, which counts as used; None if there is none."""
+        entry = self._entries.get(name)
+        if entry is None or not entry.ref.is_alive():
+            return None
+        self._use(name, entry)
+        return entry.ref
+
+    def get_or_start(self, name: Hashable, factory: Callable[[], Ref]) -> Ref:
+        """The living actor of this name, or else the one that `factory()` starts. If the factory raises, the name stays free."""
+        ref = self.get(name)
+        if ref is None:
+            ref = factory()
+            self.put(name, ref)
+        return ref
+
+    def put(self, name: Hashable, ref: Ref) -> None:
+        """Let this actor have the name, instead of the one that may have had it."""
+        ref.name = name
+        self._entries[name] = _Entry(ref, self._period)
+        self._entries.move_to_end(name)
+
+    def remove(self, name: Hashable, ref: Ref | None = None) -> bool:
+        """Free the name; with a ref only if it is still that actor's, since a late report of an end must not take the successor's name."""
+        entry = self._entries.get(name)
+        if entry is None or (ref is not None and entry.ref is not ref):
+            return False
+        del self._entries[name]
+        return True
+
+    def put_away(self, older_than_s: float, now: float, may_put_away: Callable[[Ref], bool] = AsyncioActorRef.is_idle) -> list[Ref]:
+        """Stop and forget the actors that were not used for longer than this; returns their refs, the longest unused first.
+
+        An actor that is not idle stays, and so does one that `may_put_away(ref)` refuses; both count as used now, so that none is looked
+        at twice in a period and what is not old is never looked at. `now` is monotonic, in seconds.
+        """
+        self._period.ended_s = now
+        self._period = _Period()
+        evicted: list[Ref] = []
+        while (oldest := self._unused_since(now - older_than_s)) is not None:
+            name, entry = oldest
+            if entry.ref.is_idle() and may_put_away(entry.ref):
+                del self._entries[name]
+                entry.ref.stop()
+                evicted.append(entry.ref)
+            else:
+                self._use(name, entry)
+        return evicted
+
+    def _unused_since(self, limit_s: float) -> tuple[Hashable, _Entry] | None:
+        name = next(iter(self._entries), None)
+        if name is None:
+            return None
+        entry = self._entries[name]
+        old = entry.period is not self._period and entry.period.ended_s <= limit_s
+        return (name, entry) if old else None
+
+    def _use(self, name: Hashable, entry: _Entry) -> None:
+        if entry.period is not self._period:
+            entry.period = self._period
+            self._entries.move_to_end(name)
