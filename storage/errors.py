@@ -13,3 +13,7 @@ class StoreBusyError(StoreError):
 
 class CommitUnknownError(StoreError):
     """The transaction may have been committed: look before you act on it."""
+
+
+class WriteRefusedError(StoreError):
+    """The database refused one of the values: the other writes of the transaction may succeed without it."""

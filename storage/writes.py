@@ -196,4 +196,6 @@ class Commit:
     opened: tuple[Opened, ...]
     """The pairs whose notices were opened, reopened or replayed."""
     owed: bool
-    """Whether owed openings are left for a later transaction."""
+    """Whether owed openings are left in the store for a later transaction."""
+    recorded: int = 0
+    """How many of the appends recorded a new event."""

@@ -1,0 +1,123 @@
+"""What a host reports, turned into the write that records it: pure decisions, one per kind of event (rules 1.1 to 1.8)."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from ..storage.records import Address, SessionDraft
+from ..storage.writes import Append
+from .identity import Actor
+from .keys import session_kind, watcher_address
+from .kinds import EventKind, notifies
+from .messages import Compacted, GoalChanged, HumanTurn, RunEnded, Spawned
+from .summaries import summary
+
+DAY_MS: Final = 86_400_000
+GOAL_CHANGES: Final = ("created", "updated", "cleared")
+OUTCOMES: Final = ("ok", "error", "timeout", "cancelled")
+
+Report = HumanTurn | GoalChanged | Spawned | RunEnded | Compacted
+
+
+def occurrence_ms(value: object, now_ms: int) -> int:
+    """When an event occurred (rule 1.7): now for what is no finite number, else clamped into the last 24 hours and rounded down."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return now_ms
+    if isinstance(value, float) and not math.isfinite(value):
+        return now_ms
+    return math.floor(min(max(value, now_ms - DAY_MS), now_ms))
+
+
+def draft(target: Address, report: Report, now_ms: int, *, record_unwatched: bool = False) -> Append:
+    """The write that records a report of a session, made at `now_ms`."""
+    match report:
+        case HumanTurn():
+            return _human_turn(target, report, now_ms, record_unwatched)
+        case GoalChanged():
+            text = summary(EventKind.GOAL_CHANGED, report.change)
+            return _append(target, EventKind.GOAL_CHANGED, report.actor, now_ms, text)
+        case Spawned():
+            return _spawned(target, report, now_ms)
+        case RunEnded():
+            return _run_ended(target, report, now_ms)
+        case Compacted():
+            text = summary(EventKind.COMPACTED)
+            return _append(target, EventKind.COMPACTED, Actor.system(), now_ms, text, dedupe_key=report.operation_id)
+
+
+def _append(
+    target: Address,
+    kind: EventKind,
+    actor: Actor,
+    now_ms: int,
+    text: str,
+    *,
+    run_id: str | None = None,
+    occurred_at_ms: int | None = None,
+    payload: dict[str, object] | None = None,
+    dedupe_key: str | None = None,
+    session: SessionDraft | None = None,
+    only_if_watched: bool = False,
+    seeds: Address | None = None,
+) -> Append:
+    return Append(
+        target=target,
+        session=session or SessionDraft(session_kind(target.session_key)),
+        kind=kind,
+        notifies=notifies(kind),
+        actor_type=actor.type,
+        actor_id=actor.id,
+        run_id=run_id,
+        occurred_at_ms=now_ms if occurred_at_ms is None else occurred_at_ms,
+        recorded_at_ms=now_ms,
+        summary=text,
+        payload=payload,
+        dedupe_key=dedupe_key,
+        only_if_watched=only_if_watched,
+        seeds=seeds,
+    )
+
+
+def _human_turn(target: Address, report: HumanTurn, now_ms: int, record_unwatched: bool) -> Append:
+    return _append(
+        target,
+        EventKind.HUMAN_DIRECT_MESSAGE,
+        Actor.human(report.actor_id),
+        now_ms,
+        summary(EventKind.HUMAN_DIRECT_MESSAGE, report.channel),
+        run_id=report.run_id,
+        occurred_at_ms=occurrence_ms(report.occurred_at_ms, now_ms),
+        dedupe_key=report.dedupe_key,
+        only_if_watched=not record_unwatched,
+    )
+
+
+def _spawned(target: Address, report: Spawned, now_ms: int) -> Append:
+    return _append(
+        target,
+        EventKind.CHILD_SPAWNED,
+        Actor.agent(report.parent),
+        now_ms,
+        summary(EventKind.CHILD_SPAWNED),
+        run_id=report.run_id,
+        dedupe_key=report.run_id,
+        session=SessionDraft(session_kind(target.session_key), session_id=report.session_id, parent=report.parent),
+        seeds=watcher_address(report.parent),
+    )
+
+
+def _run_ended(target: Address, report: RunEnded, now_ms: int) -> Append:
+    """A run that was cancelled or timed out is a failed one whose payload keeps the precise outcome (rule 1.4)."""
+    failed = report.outcome != "ok"
+    kind = EventKind.RUN_FAILED if failed else EventKind.RUN_COMPLETED
+    return _append(
+        target,
+        kind,
+        Actor.system(),
+        now_ms,
+        summary(kind, report.outcome),
+        run_id=report.run_id,
+        payload={"outcome": report.outcome} if failed else None,
+        dedupe_key=report.run_id,
+    )

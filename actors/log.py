@@ -1,0 +1,178 @@
+"""The log actor: the only writer of the store.
+
+Group commit without a timer. The first write that arrives makes the actor mail itself a flush; all that is queued before it goes into one
+transaction, one hop to the database, and the replies are resolved after the commit. While the commit is under way the mail waits in
+the inbox, so the group grows with the load by itself.
+
+A failed commit is final for what was in it: recordings are answered with None and counted as lost, everything else with the
+store's error. What may have been committed all the same is found in the store, never guessed from memory: openings left over
+are kept there as owed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..storage.errors import CommitUnknownError, StoreError, WriteRefusedError
+from ..storage.protocol import Store
+from ..storage.records import Opened
+from ..storage.writes import Acknowledge, Acknowledged, Append, Commit, OpenOwed, Write
+from .clock import Clock
+from .counters import Counters
+from .logs import logger
+from .messages import Flush, Tick
+from .runtime import AsyncioActor, AsyncioFuture
+from .timer import Timer
+
+GROUP_MAX: Final = 2_048
+OPENINGS_PER_COMMIT: Final = 256
+RETRY_S: Final = 1.0
+
+
+@dataclass(slots=True)
+class LogState:
+    """What of the log outlives its actor: it is read by the watcher actors, and tells the truth after each commit."""
+
+    owed: bool = False
+    """Whether openings are owed in the store."""
+
+
+class Queued:
+    """One write, whom to answer, and since when it waits."""
+
+    __slots__ = ("reply", "since", "write")
+
+    def __init__(self, write: Write, reply: AsyncioFuture[Any] | None, since: float) -> None:
+        self.write = write
+        self.reply = reply
+        self.since = since
+
+    def answer(self, result: object) -> None:
+        if self.reply is not None:
+            self.reply.resolve(result)
+
+    def fail(self, error: StoreError) -> None:
+        """A recording is best effort and answered with None (rule 1.9); whoever asked for anything else is told."""
+        if self.reply is None:
+            return
+        if isinstance(self.write, Append):
+            self.reply.resolve(None)
+        else:
+            self.reply.fail(error)
+
+
+class LogActor(AsyncioActor):
+    """Queues writes, commits them in groups, and tells of the notices that each commit opened."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        counters: Counters,
+        state: LogState,
+        *,
+        busy_timeout_s: float,
+        on_opened: Callable[[Sequence[Opened]], None],
+        on_unknown: Callable[[], None],
+    ) -> None:
+        super().__init__()
+        self._store = store
+        self._clock = clock
+        self._counters = counters
+        self._state = state
+        self._busy_timeout_s = busy_timeout_s
+        self._on_opened = on_opened
+        self._on_unknown = on_unknown
+        self._queue: list[Queued] = []
+        self._flush_mailed = False
+        self._retry = Timer(clock, self.actor_ref)
+
+    def on_receive(self, message: Write | Flush | Tick) -> Any:
+        if isinstance(message, Flush):
+            return self._flush()
+        if isinstance(message, Tick):
+            return self._mail_flush()
+        self._queue.append(Queued(message, self.take_reply(), self._clock.monotonic()))
+        self._mail_flush()
+        return None
+
+    def on_stop(self) -> None:
+        self._retry.cancel()
+        self._abandon(StoreError("the log has stopped"))
+
+    def on_failure(self, *_exc_info: object) -> None:
+        self._retry.cancel()
+        self._abandon(StoreError("the log has failed"))
+
+    def _mail_flush(self) -> None:
+        if not self._flush_mailed:
+            self._flush_mailed = True
+            self.actor_ref.tell(Flush())
+
+    async def _flush(self) -> None:
+        self._flush_mailed = False
+        group, self._queue = self._queue[:GROUP_MAX], self._queue[GROUP_MAX:]
+        if self._state.owed:
+            group.append(Queued(OpenOwed(self._clock.now_ms(), OPENINGS_PER_COMMIT), None, self._clock.monotonic()))
+        if group:
+            await self._commit(group)
+        if self._queue or (self._state.owed and not self._retry.is_set):
+            self._mail_flush()
+
+    async def _commit(self, group: list[Queued]) -> None:
+        try:
+            commit = await self._store.commit([item.write for item in group], busy_timeout_s=self._time_left_s(group))
+        except WriteRefusedError as error:
+            await self._refused(group, error)
+        except StoreError as error:
+            self._failed(group, error)
+        else:
+            self._committed(group, commit)
+
+    def _time_left_s(self, group: list[Queued]) -> float:
+        """No recording waits for locks longer than `busy_timeout_s`, the time it queued behind another commit included."""
+        oldest = min(item.since for item in group)
+        return max(0.0, self._busy_timeout_s - (self._clock.monotonic() - oldest))
+
+    async def _refused(self, group: list[Queued], error: WriteRefusedError) -> None:
+        """One bad row harms no other: a group that the store refused is tried again, each write by itself."""
+        if len(group) == 1:
+            self._give_up(group, error)
+            return
+        for item in group:
+            await self._commit([item])
+
+    def _failed(self, group: list[Queued], error: StoreError) -> None:
+        self._give_up(group, error)
+        self._abandon(error)
+        if isinstance(error, CommitUnknownError):
+            self._on_unknown()
+        if self._state.owed:
+            self._retry.set(RETRY_S)
+
+    def _give_up(self, group: list[Queued], error: StoreError) -> None:
+        lost = sum(isinstance(item.write, Append) for item in group)
+        self._counters.recordings_lost += lost
+        logger().error("commit failed", error=str(error), writes=len(group), recordings_lost=lost)
+        for item in group:
+            item.fail(error)
+
+    def _abandon(self, error: StoreError) -> None:
+        """What queued behind a failure fails with it, so that nobody waits out one lock after another."""
+        queue, self._queue = self._queue, []
+        if queue:
+            self._give_up(queue, error)
+
+    def _committed(self, group: list[Queued], commit: Commit) -> None:
+        self._retry.cancel()
+        self._state.owed = commit.owed
+        self._counters.events_recorded += commit.recorded
+        self._counters.notices_opened += len(commit.opened)
+        for item, result in zip(group, commit.results, strict=True):
+            if isinstance(item.write, Acknowledge) and isinstance(result, Acknowledged):
+                self._counters.notices_acknowledged += len(result.applied)
+            item.answer(result)
+        if commit.opened:
+            self._on_opened(commit.opened)

@@ -1,0 +1,110 @@
+"""The replay at a start: every pair that is pending in the store gets its one notice, and its watcher a wake (rule 4.11).
+
+It goes through the pairs in slices, so that the gateway serves meanwhile; a watcher that is served before its slice has come is replayed
+first. What it has done outlives the actor, for a pair must not be pinned anew once it may have been shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..storage.errors import StoreError
+from ..storage.retention import SLICE_ROWS_FIRST
+from ..storage.writes import ExpireCursors, Replay, Replayed
+from .clock import Clock
+from .config import GatewayConfig
+from .logs import logger
+from .messages import BeginReplay, ReplayNext, ReplayWatcher, Tick
+from .retention import retained_from_ms
+from .runtime import AsyncioActor, AsyncioActorRef
+from .sweeps import sweep
+from .timer import Timer
+
+SLICE_PAIRS: Final = 500
+RETRY_S: Final = 1.0
+
+
+@dataclass(slots=True)
+class ReplayProgress:
+    """How far the replay has come."""
+
+    begun: bool = False
+    after: tuple[int, int] | None = None
+    """The last pair replayed, in the store's order."""
+    finished: bool = False
+    served: set[str] = field(default_factory=set)
+    """Watchers replayed ahead of their slice; emptied at the end."""
+
+    def serves(self, watcher: str) -> bool:
+        """Whether the watcher's pending pairs are certain to have been replayed."""
+        return self.finished or watcher in self.served
+
+    def restart(self, served: set[str]) -> None:
+        """Begin again, but for watchers that must keep what they have been shown."""
+        self.begun = False
+        self.after = None
+        self.finished = False
+        self.served = served
+
+
+class ReplayActor(AsyncioActor):
+    """Replays slice after slice by mail to itself, with watchers that cannot wait in between."""
+
+    def __init__(self, log: Callable[[], AsyncioActorRef[Any]], clock: Clock, config: GatewayConfig, progress: ReplayProgress) -> None:
+        super().__init__()
+        self._log = log
+        self._clock = clock
+        self._config = config
+        self._progress = progress
+        self._timer = Timer(clock, self.actor_ref)
+
+    def on_start(self) -> None:
+        if self._progress.begun:
+            self.actor_ref.tell(ReplayNext())
+
+    async def on_receive(self, message: BeginReplay | ReplayNext | ReplayWatcher | Tick) -> None:
+        match message:
+            case BeginReplay():
+                await self._begin()
+            case ReplayWatcher():
+                await self._replay_watcher(message.watcher)
+            case _:
+                await self._go_on()
+
+    def on_stop(self) -> None:
+        self._timer.cancel()
+
+    async def _begin(self) -> None:
+        """Expired cursors go first (rule 3.5); the first slice also settles what is owed from before."""
+        if self._progress.begun:
+            return
+        before_ms = retained_from_ms(self._clock.now_ms(), self._config)
+        await sweep(self._log(), self._clock, ExpireCursors(before_ms, SLICE_ROWS_FIRST))
+        await self._replay_slice()
+        self._progress.begun = True
+
+    async def _replay_watcher(self, watcher: str) -> None:
+        await self._begin()
+        if not self._progress.serves(watcher):
+            await self._log().ask(Replay(limit=0, watcher=watcher))
+            self._progress.served.add(watcher)
+
+    async def _go_on(self) -> None:
+        try:
+            await self._begin()
+            if not self._progress.finished:
+                await self._replay_slice()
+        except StoreError as error:
+            logger().warning("replay waits for the store", error=str(error))
+            self._timer.set(RETRY_S)
+
+    async def _replay_slice(self) -> None:
+        result: Replayed = await self._log().ask(Replay(SLICE_PAIRS, self._progress.after, done=frozenset(self._progress.served)))
+        self._progress.after = result.after
+        if result.after is None:
+            self._progress.finished = True
+            self._progress.served.clear()
+        else:
+            self.actor_ref.tell(ReplayNext())

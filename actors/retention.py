@@ -1,0 +1,71 @@
+"""Retention: expired cursors go at a start and hourly, old events and the heads of sessions long deleted likewise (rules 3.5, 6.1).
+
+All of it is slices that the log actor commits between other writes, each sized by the time that the last one took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pykka import ActorDeadError
+
+from ..storage.errors import StoreError
+from ..storage.retention import SLICE_ROWS_FIRST
+from ..storage.writes import ExpireCursors, ExpireHeads, PruneEvents
+from .clock import Clock
+from .config import GatewayConfig
+from .drafts import DAY_MS
+from .logs import logger
+from .messages import Prune, Tick
+from .runtime import AsyncioActor, AsyncioActorRef
+from .sweeps import Sweep, sweep
+from .timer import Timer
+
+
+def retained_from_ms(now_ms: int, config: GatewayConfig) -> int:
+    """What was recorded or renewed before this moment has outlived the retention time."""
+    return now_ms - int(config.retention_days * DAY_MS)
+
+
+class RetentionActor(AsyncioActor):
+    """Prunes when its timer rings and when it is asked to, one prune at a time."""
+
+    def __init__(self, log: Callable[[], AsyncioActorRef[Any]], clock: Clock, config: GatewayConfig) -> None:
+        super().__init__()
+        self._log = log
+        self._clock = clock
+        self._config = config
+        self._timer = Timer(clock, self.actor_ref)
+
+    async def on_receive(self, message: Prune | Tick) -> Any:
+        if isinstance(message, Prune):
+            return await self._prune()
+        await self._prune_by_the_clock()
+        return None
+
+    def on_start(self) -> None:
+        self._timer.set(0)
+
+    def on_stop(self) -> None:
+        self._timer.cancel()
+
+    async def _prune_by_the_clock(self) -> None:
+        try:
+            removed = await self._prune()
+        except (StoreError, ActorDeadError) as error:
+            logger().warning("pruning failed, it is tried again at the next interval", error=str(error))
+        else:
+            if removed:
+                logger().info("events pruned", removed=removed)
+        self._timer.set(self._config.prune_interval_s)
+
+    async def _prune(self) -> int:
+        before_ms = retained_from_ms(self._clock.now_ms(), self._config)
+        await self._sweep(ExpireCursors(before_ms, SLICE_ROWS_FIRST))
+        removed = await self._sweep(PruneEvents(before_ms, self._config.retention_rows, SLICE_ROWS_FIRST))
+        await self._sweep(ExpireHeads(before_ms, SLICE_ROWS_FIRST))
+        return removed
+
+    async def _sweep(self, slice_: Sweep) -> int:
+        return await sweep(self._log(), self._clock, slice_)

@@ -1,0 +1,94 @@
+"""`sessions_send`: a message from one session to another, through the host (rule 3.3)."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from .callbacks import Callbacks, within
+from .clock import Clock
+from .errors import DispatchRefused, InvalidArgument
+from .keys import canonical_key
+
+Reply = str | None | Awaitable[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatched:
+    """What the host's `dispatch` returns once a message is delivered."""
+
+    session_key: str
+    """The session that really received it."""
+    run_id: str | None = None
+    reply: Reply = None
+    """None, a text, or an awaitable of one."""
+
+
+Dispatch = Callable[[str, str, str], Dispatched | Awaitable[Dispatched]]
+Watch = Callable[[str], Awaitable[bool]]
+"""Registers the sender on the session that received the message, by its key."""
+
+
+def parse_timeout(value: object) -> float:
+    """How long to wait for a reply, in seconds from 0 up."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 86_400 * 365 and math.isfinite(value):
+        return float(value)
+    raise InvalidArgument("timeout_s", value, "it must be a number of seconds from 0 up")
+
+
+class Sender:
+    """Dispatches messages, waits for replies, and registers watches."""
+
+    def __init__(self, dispatch: Dispatch | None, callbacks: Callbacks, clock: Clock) -> None:
+        self._dispatch = dispatch
+        self._callbacks = callbacks
+        self._clock = clock
+
+    async def send(self, sender: str, receiver: str, message: str, watch: Watch | None, timeout_s: float) -> dict[str, Any]:
+        """The tool's result; the host's failures are in it, not raised. With `watch`, `watched` is in it if the message was dispatched."""
+        if self._dispatch is None:
+            return _failed("error", receiver, "this gateway has no dispatch: sessions_send cannot deliver")
+        try:
+            dispatched = await self._callbacks.start(self._dispatch, sender, receiver, message)
+            received_by = canonical_key(dispatched.session_key)
+        except DispatchRefused as refusal:
+            return _failed("refused", receiver, refusal.reason)
+        except Exception as error:  # the host's own code: the caller gets its failure as a result
+            return _failed("error", receiver, _what_failed(error))
+        run = {} if dispatched.run_id is None else {"runId": dispatched.run_id}
+        watched = {} if watch is None else {"watched": await watch(received_by)}
+        return {"sessionKey": received_by} | run | await self._outcome(dispatched.reply, timeout_s) | watched
+
+    async def _outcome(self, reply: Reply, timeout_s: float) -> dict[str, Any]:
+        if reply is None or timeout_s == 0:
+            _discard(reply)
+            return {"status": "accepted"}
+        if isinstance(reply, str):
+            return {"status": "ok", "reply": reply}
+        return await self._await_reply(reply, timeout_s)
+
+    async def _await_reply(self, reply: Awaitable[str | None], timeout_s: float) -> dict[str, Any]:
+        try:
+            text = await within(self._clock, timeout_s, self._callbacks.start(lambda: reply))
+        except TimeoutError:
+            return {"status": "timeout"}
+        except Exception as error:  # the host's own code, as above
+            return {"status": "error", "reason": _what_failed(error)}
+        return {"status": "accepted"} if text is None else {"status": "ok", "reply": text}
+
+
+def _failed(status: str, session_key: str, reason: str) -> dict[str, Any]:
+    return {"status": status, "sessionKey": session_key, "reason": reason}
+
+
+def _what_failed(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _discard(reply: Reply) -> None:
+    """Nobody waits for this reply: a coroutine is closed, so that it does not warn that it never ran."""
+    if inspect.iscoroutine(reply):
+        reply.close()

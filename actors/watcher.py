@@ -1,0 +1,108 @@
+"""A watcher's actor: hands out its notices, one turn at a time.
+
+The pinned positions are in the store, where the log actor moves them; which notices are in an open turn is in `Claims`. So the actor keeps nothing that
+its end could lose: it puts what one watcher does into one order, and sees to it that the openings still owed to this watcher are made
+before it is served (rule 1.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..storage.protocol import Store
+from ..storage.records import Cursor, PendingRead, Shown
+from ..storage.writes import Acknowledge, Acknowledged, OpenOwed
+from .claims import Claims
+from .clock import Clock
+from .keys import is_subagent
+from .log import LogState
+from .messages import AcknowledgeShown, ReadPending, ReadWatches, ReplayWatcher, Take, TurnOver
+from .replay import ReplayProgress
+from .runtime import AsyncioActor, AsyncioActorRef
+from .wakes import WakeBook
+
+WAKE_REASONS_MAX: Final = 100
+"""How many of the notices left over a wake names; the turn that follows shows them anyway."""
+
+WatcherMail = Take | ReadPending | ReadWatches | AcknowledgeShown | TurnOver
+
+
+def shown(cursor: Cursor) -> Shown:
+    """What identifies the notice that this cursor has open."""
+    return Shown(cursor.target, cursor.positions.last_seen, cursor.positions.notified)
+
+
+class WatcherActor(AsyncioActor):
+    """One watcher. `child` gives the log or replay actor of the moment, for those may have been restarted."""
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        store: Store,
+        child: Callable[[str], AsyncioActorRef[Any]],
+        clock: Clock,
+        claims: Claims,
+        wakes: WakeBook,
+        log_state: LogState,
+        replay: ReplayProgress,
+    ) -> None:
+        super().__init__()
+        self._key = key
+        self._store = store
+        self._child = child
+        self._clock = clock
+        self._claims = claims
+        self._wakes = wakes
+        self._log_state = log_state
+        self._replay = replay
+
+    async def on_receive(self, message: WatcherMail) -> Any:
+        match message:
+            case Take():
+                return await self._take(message)
+            case ReadPending():
+                return await self._read_pending(message.limit)
+            case ReadWatches():
+                await self._settle()
+                return await self._store.cursors(self._key)
+            case AcknowledgeShown():
+                return await self._acknowledge(message.shown)
+            case TurnOver():
+                await self._wake_for_the_rest(message.failed)
+
+    async def _settle(self) -> None:
+        """Make the openings that this watcher is still owed: by the start (rule 4.11), and by commits (rule 1.10)."""
+        if not self._replay.serves(self._key):
+            await self._child("replay").ask(ReplayWatcher(self._key))
+        if self._log_state.owed:
+            await self._child("log").ask(OpenOwed(self._clock.now_ms(), limit=0, watcher=self._key))
+
+    async def _read_pending(self, limit: int | None) -> PendingRead:
+        await self._settle()
+        return await self._store.pending(self._key, limit=limit, excluding=self._claims.taken(self._key))
+
+    async def _take(self, message: Take) -> PendingRead:
+        read = await self._read_pending(message.limit)
+        self._claims.take(self._key, message.turn, tuple(shown(cursor) for cursor in read.cursors))
+        return read
+
+    async def _acknowledge(self, notices: tuple[Shown, ...]) -> Acknowledged:
+        await self._settle()
+        result: Acknowledged = await self._child("log").ask(Acknowledge(self._key, notices, self._clock.now_ms()))
+        self._claims.settle(self._key, notices)
+        return result
+
+    async def _wake_for_the_rest(self, failed: bool) -> None:
+        """A turn that leaves notices behind asks to be woken for them (rule 4.9)."""
+        if not failed:
+            self._wakes.turn_ended_well(self._key)
+        if is_subagent(self._key):
+            return
+        read = await self._read_pending(WAKE_REASONS_MAX)
+        reasons = tuple(cursor.target.session_key for cursor in read.cursors)
+        if reasons and failed:
+            self._wakes.turn_failed(self._key, reasons, self._clock.monotonic())
+        elif reasons:
+            self._wakes.opened(self._key, reasons, self._clock.monotonic())
