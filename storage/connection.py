@@ -1,0 +1,76 @@
+"""A database connection on its own thread, used a whole function per hop. The one file that knows aiosqlite's insides.
+
+aiosqlite awaits every statement, which stays at 7,000 events a second whatever the batch, and leaves a transaction open if the
+task is cancelled between two of them. Here the whole transaction is one synchronous function that runs on the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable
+from typing import Concatenate, ParamSpec, Self, TypeVar, cast
+
+import aiosqlite
+
+logging.getLogger("aiosqlite").setLevel(logging.INFO)  # its DEBUG prints parameters, which is other people's data
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+CACHED_STATEMENTS = 512
+"""Multi-row statements exist once per number of rows, up to 64 each."""
+
+
+class Connection(aiosqlite.Connection):
+    """An `aiosqlite.Connection` that runs whole functions; entered and left like one."""
+
+    def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
+        super().__init__(connector, iter_chunk_size=64)
+        self._thread.daemon = True  # a connection that was not closed must not keep the interpreter alive
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        return self
+
+    async def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Run the function on the connection's thread. Cancelling the caller does not stop the function."""
+        result = await self._execute(function, self._conn, *args, **kwargs)  # type: ignore[no-untyped-call]
+        return cast(T, result)
+
+    async def run_whole(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """The same, but a cancelled caller is held until the function has ended: it never goes on beside it."""
+        hop = asyncio.ensure_future(self.run(function, *args, **kwargs))
+        try:
+            return await asyncio.shield(hop)
+        except asyncio.CancelledError:
+            await _ended(hop)
+            raise
+
+
+async def _ended(hop: asyncio.Future[T]) -> None:
+    """Wait for the end, however often the waiting task is cancelled; the outcome has nobody left to go to."""
+    while not hop.done():
+        try:
+            await asyncio.wait([hop])
+        except asyncio.CancelledError:
+            continue
+    if not hop.cancelled():
+        hop.exception()
+
+
+def connect(uri: str, *pragmas: str) -> Connection:
+    """A connection, to be entered with `async with`; the pragmas run first. Transactions are begun by hand."""
+
+    def connector() -> sqlite3.Connection:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=CACHED_STATEMENTS, check_same_thread=False)
+        try:
+            for pragma in pragmas:
+                connection.execute(f"PRAGMA {pragma}")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    return Connection(connector)

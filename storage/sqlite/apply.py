@@ -1,0 +1,68 @@
+"""Applying a batch of writes in their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import assert_never
+
+from ..writes import (
+    Acknowledge,
+    Append,
+    Commit,
+    DeleteSession,
+    ExpireCursors,
+    ExpireHeads,
+    OpenOwed,
+    PruneEvents,
+    PutSession,
+    Replay,
+    ResetSession,
+    Unwatch,
+    Watch,
+    Write,
+)
+from . import append, cursors, housekeeping, openings, sessions
+from .transaction import Transaction
+
+
+def apply(tx: Transaction, writes: Sequence[Write]) -> Commit:
+    """Apply the writes; appends that follow one another are recorded in bulk."""
+    results: list[object] = []
+    for is_append, run in groupby(writes, key=lambda write: isinstance(write, Append)):
+        if is_append:
+            results.extend(append.append_all(tx, [write for write in run if isinstance(write, Append)]))
+        else:
+            results.extend(_apply_one(tx, write) for write in run)
+    owed = tx.connection.execute("SELECT EXISTS (SELECT 1 FROM heads WHERE owed_sequence IS NOT NULL)").fetchone()[0]
+    return Commit(tuple(results), tuple(tx.opened), bool(owed), tx.recorded)
+
+
+def _apply_one(tx: Transaction, write: Write) -> object:  # noqa: C901 - one line per kind of write
+    match write:
+        case Append():
+            return append.append_all(tx, [write])[0]
+        case PutSession():
+            return sessions.put(tx, write)
+        case ResetSession():
+            return sessions.reset(tx, write)
+        case DeleteSession():
+            return sessions.delete(tx, write)
+        case Watch():
+            return cursors.watch(tx, write)
+        case Unwatch():
+            return cursors.unwatch(tx, write)
+        case Acknowledge():
+            return cursors.acknowledge_all(tx, write)
+        case OpenOwed():
+            return openings.open_owed(tx, write)
+        case Replay():
+            return cursors.replay_pairs(tx, write)
+        case ExpireCursors():
+            return housekeeping.expire_cursors(tx, write)
+        case PruneEvents():
+            return housekeeping.prune_events(tx, write)
+        case ExpireHeads():
+            return housekeeping.expire_heads(tx, write)
+        case _:
+            assert_never(write)

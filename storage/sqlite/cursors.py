@@ -1,0 +1,109 @@
+"""The writes on cursors: watch, unwatch, acknowledge, replay."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+from ..positions import acknowledge, is_open, replay, seed
+from ..records import Shown
+from ..writes import Acknowledge, Acknowledged, Replay, Replayed, Unwatch, Watch
+from .folds import intern, load, put_session, save
+from .openings import owed_pairs
+from .pairs import PAIR_COLUMNS, Pair, PairWrite, put_pairs, write_of
+from .transaction import Transaction
+from .values import select_wanted
+
+
+def watch(tx: Transaction, write: Watch) -> bool:
+    """Seed a cursor at the target's state version, or renew the one that is there (rule 3.2)."""
+    folds = load(tx.connection, [write.watcher, write.target])
+    watcher, target = folds[write.watcher], folds[write.target]
+    put_session(tx, watcher, write.watcher_session, write.now_ms)
+    put_session(tx, target, write.target_session, write.now_ms)
+    save(tx.connection, folds.values())
+    seen = seed(target.last_sequence)
+    tx.connection.execute(
+        "INSERT INTO cursors (watcher_id, target_id, last_seen, notified, renewed_at) VALUES (?, ?, ?, ?, ?) "
+        "ON CONFLICT (watcher_id, target_id) DO UPDATE SET renewed_at = excluded.renewed_at",
+        PairWrite(intern(tx, watcher), intern(tx, target), seen.last_seen, seen.notified, write.now_ms),
+    )
+    return True
+
+
+def unwatch(tx: Transaction, write: Unwatch) -> bool:
+    """Remove a cursor (rule 3.4)."""
+    removed = tx.connection.execute(
+        "DELETE FROM cursors WHERE target_id = (SELECT head_id FROM heads WHERE session_key = ? AND agent_id = ?) "
+        "AND watcher_id IN (SELECT head_id FROM heads WHERE session_key = ?)",
+        (*write.target, write.watcher),
+    )
+    return removed.rowcount > 0
+
+
+_SHOWN = (
+    f"SELECT {PAIR_COLUMNS} FROM wanted CROSS JOIN heads t ON t.session_key = wanted.session_key AND t.agent_id = wanted.agent_id "
+    "CROSS JOIN heads w ON w.session_key = ? CROSS JOIN cursors c ON c.watcher_id = w.head_id AND c.target_id = t.head_id"
+)
+
+
+def acknowledge_all(tx: Transaction, write: Acknowledge) -> Acknowledged:
+    """Acknowledge each notice whose cursor still has the positions that were shown (rule 4.5)."""
+    wanted = list(dict.fromkeys(shown.target for shown in write.shown))
+    rows = select_wanted(tx.connection, "session_key, agent_id", wanted, _SHOWN, write.watcher)
+    pairs = {pair.target: pair for pair in map(Pair.of, rows)}
+    applied = []
+    for shown in write.shown:
+        moved = _acknowledged(pairs.get(shown.target), shown)
+        if moved is not None:
+            pairs[shown.target] = moved
+            applied.append(shown)
+    changed = [pairs[target] for target in dict.fromkeys(shown.target for shown in applied)]
+    put_pairs(tx.connection, [write_of(pair, pair.positions, write.now_ms) for pair in changed])
+    reopened = [pair for pair in changed if is_open(pair.positions)]
+    tx.opened.extend(pair.opened for pair in reopened)
+    return Acknowledged(tuple(applied), tuple(pair.target for pair in reopened))
+
+
+def _acknowledged(pair: Pair | None, shown: Shown) -> Pair | None:
+    positions = None if pair is None else acknowledge(pair.positions, shown.last_seen, shown.notified)
+    return None if pair is None or positions is None else pair._replace(positions=positions)
+
+
+_OPEN = (
+    f"SELECT {PAIR_COLUMNS} FROM cursors c INDEXED BY cursors_open CROSS JOIN heads w ON w.head_id = c.watcher_id "
+    "CROSS JOIN heads t ON t.head_id = c.target_id WHERE c.notified > c.last_seen"
+)
+_SLICE = f"{_OPEN} AND c.watcher_id >= ? AND (c.watcher_id > ? OR c.target_id > ?) ORDER BY c.watcher_id, c.target_id LIMIT ?"
+_OF_WATCHER = f"{_OPEN} AND c.watcher_id IN (SELECT head_id FROM heads WHERE session_key = ?)"
+
+
+def replay_pairs(tx: Transaction, write: Replay) -> Replayed:
+    """Pin what is pending at its material position (rule 4.11): all pairs of one watcher, or a slice of all pairs."""
+    if write.watcher is not None:
+        opened = [Pair.of(row) for row in tx.connection.execute(_OF_WATCHER, (write.watcher,))]
+        _replay(tx, opened + owed_pairs(tx.connection, write.watcher))
+        return Replayed(None)
+    if write.after is None:
+        _move_owed_pins(tx.connection)
+    watcher_id, target_id = write.after or (0, 0)
+    pairs = [Pair.of(row) for row in tx.connection.execute(_SLICE, (watcher_id, watcher_id, target_id, write.limit))]
+    _replay(tx, [pair for pair in pairs if pair.watcher not in write.done])
+    return Replayed((pairs[-1].watcher_id, pairs[-1].target_id) if len(pairs) == write.limit else None)
+
+
+def _replay(tx: Transaction, pairs: Sequence[Pair]) -> None:
+    """A replay is no opening: the cursors' expiry stays."""
+    put_pairs(tx.connection, [write_of(pair, replay(pair.positions), pair.renewed_at) for pair in pairs])
+    tx.opened.extend(pair.opened for pair in pairs)
+
+
+_MOVE_OWED = (
+    "UPDATE heads SET owed_actor = latest_actor, owed_sequence = latest_sequence, owed_other_sequence = nullif(other_sequence, 0) "
+    "WHERE owed_sequence IS NOT NULL"
+)
+
+
+def _move_owed_pins(connection: sqlite3.Connection) -> None:
+    """In the database what `heads.Owed` would be, were it noted at the latest event instead of the first."""
+    connection.execute(_MOVE_OWED)

@@ -1,0 +1,30 @@
+"""Events as rows: how they are written, and how rows become `StateEvent`s."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from ..records import Address, StateEvent
+from .values import Row
+
+EVENT_COLUMNS = "e.sequence, e.session_id, e.kind, e.actor_type, e.actor_id, e.run_id, e.occurred_at, e.summary, e.payload_json"
+"""What `to_event` takes, of a table named e."""
+
+INSERT_EVENTS = (
+    "INSERT INTO events (sequence, head_id, previous, kind, notifies, actor_type, actor_id, run_id, session_id, occurred_at, "
+    "recorded_at, dedupe_key, summary, payload_json)"
+)
+
+
+def to_event(address: Address, row: Row) -> StateEvent:
+    """The event in a row of `EVENT_COLUMNS`."""
+    sequence, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, payload = row
+    key, agent = address
+    content = None if payload is None else json.loads(payload)
+    return StateEvent(sequence, key, agent, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, content)
+
+
+def payload_json(payload: Mapping[str, object] | None) -> str | None:
+    """The payload as it is stored."""
+    return None if payload is None else json.dumps(dict(payload), ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,163 @@
+"""A session's head and row while a transaction works on them: read once, changed in Python, written once."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ..heads import Latest, Notifying, Owed
+from ..records import Address, SessionDraft, SessionRecord
+from .transaction import Transaction
+from .values import Row, insert_rows, select_wanted
+
+
+class SessionRow(NamedTuple):
+    """What a session's row says beside its address."""
+
+    session_id: str
+    kind: str
+    parent: str | None
+    label: str | None
+    created_at: int
+    updated_at: int
+
+
+@dataclass(slots=True, eq=False)
+class Fold:
+    """One session's head and row. The columns follow the table `heads`."""
+
+    address: Address
+    head_id: int = 0
+    """0: not in the database."""
+    last_sequence: int = 0
+    pruned_max_sequence: int = 0
+    recorded_at: int = 0
+    event_count: int = 0
+    latest: Latest = field(default_factory=Latest)
+    owed: Owed | None = None
+    deleted_at: int | None = None
+    session: SessionRow | None = None
+    head_changed: bool = False
+    session_changed: bool = False
+    fresh: list[Notifying] = field(default_factory=list)
+    """The notifying events of this run of appends, ascending."""
+
+
+_HEAD_COLUMNS = (
+    "head_id, session_key, agent_id, last_sequence, pruned_max_sequence, recorded_at, event_count, latest_actor, latest_sequence, "
+    "other_actor, other_sequence, owed_actor, owed_sequence, owed_other_sequence, deleted_at"
+)
+_SESSION_COLUMNS = "session_id, kind, parent, label, created_at, updated_at"
+
+_SELECT = (
+    f"SELECT {', '.join('h.' + name for name in _HEAD_COLUMNS.split(', '))}, "
+    f"{', '.join('s.' + name for name in _SESSION_COLUMNS.split(', '))} FROM wanted CROSS JOIN heads h "
+    "ON h.session_key = wanted.session_key AND h.agent_id = wanted.agent_id LEFT JOIN sessions s ON s.head_id = h.head_id"
+)
+
+
+def _overwriting(columns: str) -> str:
+    return ", ".join(f"{name} = excluded.{name}" for name in columns.split(", "))
+
+
+_PUT_HEAD = f"INSERT INTO heads ({_HEAD_COLUMNS})"
+_ON_HEAD = f"ON CONFLICT (head_id) DO UPDATE SET {_overwriting(_HEAD_COLUMNS.removeprefix('head_id, session_key, agent_id, '))}"
+_PUT_SESSION = f"INSERT INTO sessions (head_id, session_key, agent_id, {_SESSION_COLUMNS})"
+_ON_SESSION = f"ON CONFLICT (head_id) DO UPDATE SET {_overwriting(_SESSION_COLUMNS)}"
+
+
+def load(connection: sqlite3.Connection, addresses: Iterable[Address]) -> dict[Address, Fold]:
+    """The folds of the addresses, also of those that the database does not know."""
+    folds = {address: Fold(address) for address in addresses}
+    for row in select_wanted(connection, "session_key, agent_id", list(folds), _SELECT):
+        fold = _from_row(row)
+        folds[fold.address] = fold
+    return folds
+
+
+def load_one(connection: sqlite3.Connection, address: Address) -> Fold:
+    """The fold of one address."""
+    return load(connection, [address])[address]
+
+
+def _from_row(row: Row) -> Fold:
+    owed = Owed(row[11], row[12], row[13]) if row[12] is not None else None
+    session = SessionRow(*row[15:21]) if row[15] is not None else None
+    return Fold(Address(row[1], row[2]), row[0], row[3], row[4], row[5], row[6], Latest(*row[7:11]), owed, row[14], session)
+
+
+def intern(tx: Transaction, fold: Fold) -> int:
+    """The head's id, given to it now if it has none."""
+    if not fold.head_id:
+        fold.head_id = tx.next_head_id()
+        fold.head_changed = True
+    return fold.head_id
+
+
+def put_session(tx: Transaction, fold: Fold, draft: SessionDraft, now_ms: int) -> SessionRow:
+    """Create the session's row, or change what the draft gives and differs."""
+    present = fold.session
+    if present is None:
+        return _create_session(tx, fold, draft, now_ms)
+    changed = present._replace(
+        session_id=present.session_id if draft.session_id is None else draft.session_id,
+        parent=present.parent if draft.parent is None else draft.parent,
+        label=present.label if draft.label is None else draft.label,
+    )
+    return present if changed == present else set_session(fold, changed._replace(updated_at=now_ms))
+
+
+def _create_session(tx: Transaction, fold: Fold, draft: SessionDraft, now_ms: int) -> SessionRow:
+    intern(tx, fold)
+    if fold.deleted_at is not None:
+        fold.deleted_at = None
+        fold.head_changed = True
+    session_id = tx.new_session_id() if draft.session_id is None else draft.session_id
+    return set_session(fold, SessionRow(session_id, draft.kind, draft.parent, draft.label, now_ms, now_ms))
+
+
+def set_session(fold: Fold, row: SessionRow) -> SessionRow:
+    """Give the fold another row, to be written."""
+    fold.session = row
+    fold.session_changed = True
+    return row
+
+
+def save(connection: sqlite3.Connection, folds: Iterable[Fold]) -> None:
+    """Write what has changed."""
+    folds = list(folds)
+    save_heads(connection, [fold for fold in folds if fold.head_changed])
+    _save_sessions(connection, [fold for fold in folds if fold.session_changed])
+
+
+def save_heads(connection: sqlite3.Connection, folds: Sequence[Fold]) -> None:
+    """Write the heads, changed or not."""
+    insert_rows(connection, _PUT_HEAD, [_head_row(fold) for fold in folds], _ON_HEAD)
+    for fold in folds:
+        fold.head_changed = False
+
+
+def _head_row(fold: Fold) -> Row:
+    owed = fold.owed if fold.owed is not None else (None, None, None)
+    counts = (fold.last_sequence, fold.pruned_max_sequence, fold.recorded_at, fold.event_count)
+    return (fold.head_id, *fold.address, *counts, *fold.latest, *owed, fold.deleted_at)
+
+
+def _save_sessions(connection: sqlite3.Connection, folds: Sequence[Fold]) -> None:
+    rows = [(fold.head_id, *fold.address, *fold.session) for fold in folds if fold.session is not None]
+    insert_rows(connection, _PUT_SESSION, rows, _ON_SESSION)
+    for fold in folds:
+        fold.session_changed = False
+
+
+def to_record(fold: Fold, row: SessionRow) -> SessionRecord:
+    """The session as it is told to the outside."""
+    return record_of(fold.address, row, fold.recorded_at, fold.last_sequence)
+
+
+def record_of(address: Address, row: SessionRow, recorded_at: int, version: int) -> SessionRecord:
+    """The session as it is told to the outside."""
+    updated_at = max(row.updated_at, recorded_at)
+    return SessionRecord(address, row.session_id, row.kind, row.parent, row.label, row.created_at, updated_at, version)

@@ -1,0 +1,132 @@
+"""The reads, each a function over one read transaction."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Collection
+
+from ..records import Address, Cursor, PendingRead, SessionRecord, SessionsPage, StateEvent, StatusRead, StoreStatistics
+from . import chain
+from .events import EVENT_COLUMNS, to_event
+from .folds import SessionRow, load_one, record_of, to_record
+from .pairs import PAIR_COLUMNS, Pair
+from .values import Row
+
+
+def status(connection: sqlite3.Connection, address: Address, changes_since: int | None, limit: int) -> StatusRead | None:
+    """One session as `Store.status` says."""
+    fold = load_one(connection, address)
+    if fold.session is None:
+        return None
+    events: tuple[StateEvent, ...] = ()
+    if changes_since is not None:
+        events = chain.events_after(connection, address, fold.head_id, fold.last_sequence, changes_since, limit + 1)
+    earliest = chain.earliest_sequence(connection, fold.head_id, fold.last_sequence)
+    return StatusRead(to_record(fold, fold.session), fold.pruned_max_sequence, earliest, events[:limit], len(events) > limit)
+
+
+def session_exists(connection: sqlite3.Connection, session_key: str) -> bool:
+    """Whether any agent has a session under this key."""
+    return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM sessions WHERE session_key = ?)", (session_key,)).fetchone()[0])
+
+
+_SESSIONS = (
+    "SELECT s.session_key, s.agent_id, s.session_id, s.kind, s.parent, s.label, s.created_at, s.updated_at, h.recorded_at, h.last_sequence "
+    "FROM sessions s CROSS JOIN heads h ON h.head_id = s.head_id"
+)
+_BEHIND = "s.session_key >= ? AND (s.session_key > ? OR s.agent_id > ?)"
+
+
+def sessions(
+    connection: sqlite3.Connection,
+    agent_id: str | None,
+    kind: str | None,
+    parent: str | None,
+    limit: int,
+    after: Address | None,
+    with_total: bool,
+) -> SessionsPage:
+    """A page of sessions as `Store.sessions` says."""
+    given = {name: value for name, value in (("agent_id", agent_id), ("kind", kind), ("parent", parent)) if value is not None}
+    filters = [f"s.{name} = ?" for name in given]
+    behind = () if after is None else (after.session_key, *after)
+    where = _where(filters + ([] if after is None else [_BEHIND]))
+    sql = f"{_SESSIONS}{where} ORDER BY s.session_key, s.agent_id LIMIT ?"
+    rows = connection.execute(sql, (*given.values(), *behind, limit + 1)).fetchall()
+    total = None
+    if with_total:
+        total = connection.execute(f"SELECT count(*) FROM sessions s{_where(filters)}", tuple(given.values())).fetchone()[0]
+    return SessionsPage(tuple(map(_to_record, rows[:limit])), len(rows) > limit, total)
+
+
+def _where(terms: list[str]) -> str:
+    return f" WHERE {' AND '.join(terms)}" if terms else ""
+
+
+def _to_record(row: Row) -> SessionRecord:
+    return record_of(Address(row[0], row[1]), SessionRow(*row[2:8]), row[8], row[9])
+
+
+_CURSORS = (
+    f"SELECT {PAIR_COLUMNS} FROM heads w CROSS JOIN cursors c ON c.watcher_id = w.head_id CROSS JOIN heads t ON t.head_id = c.target_id "
+    "WHERE :watcher IS NULL OR w.session_key = :watcher ORDER BY w.session_key, t.session_key, t.agent_id"
+)
+
+
+def cursors(connection: sqlite3.Connection, watcher: str | None) -> tuple[Cursor, ...]:
+    """Cursors as `Store.cursors` says."""
+    sql = _CURSORS if watcher is None else _CURSORS.replace(":watcher IS NULL OR ", "")
+    return tuple(_to_cursor(Pair.of(row)) for row in connection.execute(sql, {"watcher": watcher}))
+
+
+def _to_cursor(pair: Pair) -> Cursor:
+    return Cursor(pair.watcher, pair.target, pair.positions)
+
+
+_OPEN_OF_WATCHER = (
+    "FROM cursors c INDEXED BY cursors_open WHERE c.watcher_id IN (SELECT head_id FROM heads WHERE session_key = :watcher) "
+    "AND c.notified > c.last_seen AND c.target_id NOT IN (SELECT h.head_id FROM json_each(:excluding) excluded "
+    "CROSS JOIN heads h ON h.session_key = json_extract(excluded.value, '$[0]') AND h.agent_id = json_extract(excluded.value, '$[1]'))"
+)
+_PENDING = (
+    f"WITH shown AS (SELECT c.watcher_id, c.target_id {_OPEN_OF_WATCHER} ORDER BY c.notified LIMIT :limit) "
+    f"SELECT {PAIR_COLUMNS} FROM shown CROSS JOIN cursors c ON c.watcher_id = shown.watcher_id AND c.target_id = shown.target_id "
+    "CROSS JOIN heads w ON w.head_id = c.watcher_id CROSS JOIN heads t ON t.head_id = c.target_id "
+    "ORDER BY c.notified, t.session_key, t.agent_id"
+)
+
+
+def pending(connection: sqlite3.Connection, watcher: str, limit: int | None, excluding: Collection[Address]) -> PendingRead:
+    """Opened notices as `Store.pending` says. No two of them share a notified position, since each is the sequence of an event."""
+    wanted = {"watcher": watcher, "excluding": json.dumps(list(excluding)), "limit": -1 if limit is None else limit}
+    total = connection.execute(f"SELECT count(*) {_OPEN_OF_WATCHER}", wanted).fetchone()[0]
+    found = tuple(_to_cursor(Pair.of(row)) for row in connection.execute(_PENDING, wanted))
+    return PendingRead(session_exists(connection, watcher), found, total)
+
+
+_NEWEST = (
+    f"SELECT h.session_key, h.agent_id, {EVENT_COLUMNS} FROM events e CROSS JOIN heads h ON h.head_id = e.head_id "
+    "ORDER BY e.sequence DESC LIMIT ?"
+)
+
+
+def events(connection: sqlite3.Connection, address: Address | None, limit: int) -> tuple[StateEvent, ...]:
+    """The newest events as `Store.events` says."""
+    if address is not None:
+        return chain.newest_events(connection, address, load_one(connection, address).last_sequence, limit)
+    rows = connection.execute(_NEWEST, (limit,)).fetchall()
+    return tuple(to_event(Address(row[0], row[1]), row[2:]) for row in reversed(rows))
+
+
+_STATISTICS = (
+    "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM events), (SELECT count(*) FROM cursors), "
+    "(SELECT count(*) FROM cursors WHERE notified > last_seen), coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0), "
+    "(SELECT user_version FROM pragma_user_version), "
+    "(SELECT page_count FROM pragma_page_count) * (SELECT page_size FROM pragma_page_size)"
+)
+
+
+def statistics(connection: sqlite3.Connection) -> StoreStatistics:
+    """Counts over the whole database."""
+    return StoreStatistics(*connection.execute(_STATISTICS).fetchone())
