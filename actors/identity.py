@@ -28,7 +28,7 @@ class Actor:
         object.__setattr__(self, "id", identity)
 
     @classmethod
-    def human(cls, id: str | None = None) -> Self:
+    def human(cls, id: str | None = None) -> Self:  # noqa: A002, the documented name
         """A person, with the id that the host knows them by."""
         return cls("human", id)
 

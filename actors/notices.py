@@ -63,4 +63,4 @@ def notice_text(target: str, agent_id: str | None, changes_since: int, language:
 
 def watch(cursor: Cursor) -> Watch:
     """A cursor as `Gateway.watches` lists it."""
-    return Watch(*cursor.target, *cursor.positions, pending=cursor.positions.material > cursor.positions.last_seen)
+    return Watch(*cursor.target, *cursor.positions, cursor.positions.material > cursor.positions.last_seen)

@@ -1,0 +1,88 @@
+"""What the errors say."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kizuki.actors.errors import (
+    DispatchRefused,
+    GatewayClosed,
+    InvalidArgument,
+    InvalidSessionKey,
+    KizukiError,
+    StoreUnavailable,
+    UnknownSession,
+    shown,
+)
+
+ERRORS = [
+    InvalidSessionKey("a b", "no white space"),
+    InvalidArgument("limit", 0, "it must be 1 to 200"),
+    UnknownSession("agent:main:x", "main"),
+    GatewayClosed("turn"),
+    StoreUnavailable("watch", OSError("disk full")),
+    DispatchRefused("not today"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_every_error_is_a_kizuki_error(error: KizukiError) -> None:
+    """Every error of the library can be caught as `KizukiError`."""
+    assert isinstance(error, KizukiError)
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_every_error_survives_pickling(error: KizukiError) -> None:
+    """An error that crosses a process boundary still says the same."""
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (ERRORS[0], "'a b' is not a session key: no white space"),
+        (ERRORS[1], "limit is 0: it must be 1 to 200"),
+        (ERRORS[2], "no session 'agent:main:x' of agent 'main': it must have been opened, spawned, watched or recorded before"),
+        (UnknownSession("agent:main:x"), "no session 'agent:main:x': it must have been opened, spawned, watched or recorded before"),
+        (ERRORS[3], "'turn' was called on a closed gateway: calls are possible inside `async with open_gateway(...)` only"),
+        (ERRORS[4], "the database failed in 'watch': 'disk full'; the call may be tried again"),
+        (ERRORS[5], "the message was refused: 'not today'"),
+    ],
+)
+def test_an_error_says_what_was_wrong_with_which_value(error: KizukiError, text: str) -> None:
+    """`str()` of an error says what was wrong with which value, and what is allowed."""
+    assert str(error) == text
+
+
+def test_a_megabyte_is_shown_in_eighty_characters() -> None:
+    """A long value is cut, with a mark that it was."""
+    assert shown("x" * 1_000_000) == "'" + "x" * 78 + "…"
+
+
+class Rude:
+    """A value whose `repr` holds control characters."""
+
+    def __repr__(self) -> str:
+        return "two\nlines \x1b[31m"
+
+
+def test_control_characters_of_a_repr_are_escaped() -> None:
+    """A value's own `repr` cannot smuggle control characters into a message."""
+    assert shown(Rude()) == "two\\nlines \\x1b[31m"
+
+
+@given(st.text())
+def test_any_text_is_shown_printable_and_short(text: str) -> None:
+    """Whatever the text, it is shown in at most 80 printable characters."""
+    assert len(shown(text)) <= 80
+    assert shown(text).isprintable()
+
+
+@given(st.text(max_size=15).filter(str.isascii))
+def test_a_short_text_is_shown_as_its_repr(text: str) -> None:
+    """What fits is shown whole."""
+    assert shown(text) == repr(text)
