@@ -1,0 +1,1 @@
+"""The tests of both packages, and what they share."""
