@@ -23,7 +23,7 @@ class Line:
 class LineAssembler:
     """Puts lines together. LF, CRLF and a lone CR all end one: raw line ends cannot stand inside JSON strings.
 
-    A CRLF is taken as an end and an empty line, so that it does not matter whether the LF has arrived yet.
+    Empty lines are none, so a LF that arrives later than its CR gives nothing new.
     """
 
     def __init__(self, position: int, *, row_max_bytes: int = ROW_MAX_BYTES) -> None:
@@ -44,9 +44,12 @@ class LineAssembler:
             self.read_to += len(part)
             content = part.rstrip(b"\r\n")
             self._add(content)
-            if len(content) < len(part):
-                lines.append(Line(self._line_start, self.remainder()))
-                self._begin(self.read_to)
+            if len(content) == len(part):
+                break
+            line = self.remainder()
+            if line != b"":
+                lines.append(Line(self._line_start, line))
+            self._begin(self.read_to)
         return lines
 
     def remainder(self) -> bytes | None:
@@ -65,5 +68,6 @@ class LineAssembler:
             self._partial += content
         else:
             self._slimmer = Slimmer(self._row_max_bytes)
-            self._slimmer.feed(bytes(self._partial) + content)
+            self._slimmer.feed(bytes(self._partial))
+            self._slimmer.feed(content)
             self._partial.clear()

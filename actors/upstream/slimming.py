@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 
-STRING_MAX_BYTES = 64 * 1024
-"""What is kept of a string while the row is less than half full."""
-LATE_STRING_MAX_BYTES = 256
-"""What is kept of a string after that, so that a row with many pictures still fits."""
+STRING_SHARE = 16
+"""While the row is less than half full, a string may take one in so many of its bytes."""
+LATE_STRING_SHARE = 4096
+"""After that one in so many, so that a row with many pictures still fits."""
 
 _string_body = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
 _whole_characters = re.compile(rb"(?:[^\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+", re.DOTALL)
@@ -72,7 +72,8 @@ class Slimmer:
         return end + 1
 
     def _cut(self) -> None:
-        limit = STRING_MAX_BYTES if self._string_start < self._row_max_bytes // 2 else LATE_STRING_MAX_BYTES
+        share = STRING_SHARE if self._string_start < self._row_max_bytes // 2 else LATE_STRING_SHARE
+        limit = self._row_max_bytes // share
         if len(self._kept) - self._string_start <= limit:
             return
         match = _whole_characters.match(self._kept, self._string_start, self._string_start + limit)
