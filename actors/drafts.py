@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Final
 
 from ..storage.records import Address, SessionDraft
@@ -63,7 +64,7 @@ def _append(
 ) -> Append:
     return Append(
         target=target,
-        session=session or SessionDraft(session_kind(target.session_key)),
+        session=session or _row_of(session_kind(target.session_key)),
         kind=kind,
         notifies=notifies(kind),
         actor_type=actor.type,
@@ -79,11 +80,23 @@ def _append(
     )
 
 
+@lru_cache(16)
+def _row_of(kind: str) -> SessionDraft:
+    """The row of a session of which no more than its key is known."""
+    return SessionDraft(kind)
+
+
+@lru_cache(256)
+def _person(actor_id: str | None) -> Actor:
+    """The same few people write again and again."""
+    return Actor.human(actor_id)
+
+
 def _human_turn(target: Address, report: HumanTurn, now_ms: int, record_unwatched: bool) -> Append:
     return _append(
         target,
         EventKind.HUMAN_DIRECT_MESSAGE,
-        Actor.human(report.actor_id),
+        _person(report.actor_id),
         now_ms,
         summary(EventKind.HUMAN_DIRECT_MESSAGE, report.channel),
         run_id=report.run_id,

@@ -40,7 +40,12 @@ def one_of(value: object, what: str, allowed: Collection[str]) -> str:
 
 
 def _is_one_line(value: object) -> TypeGuard[str]:
-    return isinstance(value, str) and len(value) <= IDENTIFIER_MAX and bool(value.strip()) and not any(map(_is_refused, value))
+    return isinstance(value, str) and len(value) <= IDENTIFIER_MAX and bool(value.strip()) and _is_clean(value)
+
+
+def _is_clean(text: str) -> bool:
+    plain = text.isascii() and text.isprintable()  # nearly every id, and much faster than a look at each character
+    return plain or not any(map(_is_refused, text))
 
 
 def _is_refused(character: str) -> bool:

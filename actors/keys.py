@@ -16,6 +16,8 @@ from .identifiers import IDENTIFIER_MAX
 _PREFIX = "agent:"
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _CACHED_KEYS = 16_384
+# A longer text is kept out of the caches, which would hold on to it; trimming is the one thing that could still make it short enough.
+_CACHEABLE = 2 * IDENTIFIER_MAX
 _FIRST_WORDS = frozenset({"main", "subagent", "acp", "cron", "catalog"})
 _PEER_WORDS = frozenset({"group", "channel", "direct"})
 
@@ -26,6 +28,17 @@ def parse_address(key: object, agent_id: object = None) -> Address:
     Raises `InvalidSessionKey` for what is no key, and for a key without prefix that comes without an agent id; `InvalidArgument` for
     an agent id that is none, or that differs from the one in the key.
     """
+    if agent_id is None and isinstance(key, str) and len(key) <= _CACHEABLE:
+        return _address(key)
+    return _address_for(key, agent_id)
+
+
+@lru_cache(_CACHED_KEYS)
+def _address(key: str) -> Address:
+    return _address_for(key, None)
+
+
+def _address_for(key: object, agent_id: object) -> Address:
     canonical = canonical_key(key)
     own = agent_of(canonical)
     given = None if agent_id is None else canonical_agent_id(agent_id)
@@ -40,8 +53,7 @@ def canonical_key(key: object) -> str:
     """The key's canonical form; canonicalising that again changes nothing. Raises `InvalidSessionKey`."""
     if not isinstance(key, str):
         raise InvalidSessionKey(key, "it must be a text")
-    if len(key) > 2 * IDENTIFIER_MAX:
-        # Kept out of the cache, which would hold on to it; trimming is the one thing that could still make it short enough.
+    if len(key) > _CACHEABLE:
         return _canonicalise(key.strip(), key)
     return _canonical_key(key)
 
@@ -129,6 +141,8 @@ def _what_is_wrong(text: str) -> str | None:
         return "it must not be empty"
     if len(text) > IDENTIFIER_MAX:
         return f"it must have at most {IDENTIFIER_MAX} characters"
+    if text.isascii() and text.isprintable() and " " not in text and '"' not in text:
+        return None  # Nearly every key, and much faster than a look at each character.
     if any(c.isspace() for c in text):
         return "it must have no white space inside"
     if '"' in text or any(unicodedata.category(c) in _REFUSED_CATEGORIES for c in text):

@@ -6,6 +6,7 @@ One table holds both languages. A template has at most one slot, so that a store
 from __future__ import annotations
 
 import unicodedata
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from .kinds import EventKind
@@ -19,6 +20,7 @@ _LOOKED_AT = 20 * SUMMARY_MAX
 _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _SLOT = "{}"
 _NAMELESS = "unknown"
+_CACHED_TEXTS = 256  # A host has few channels, and says the same of them over and over.
 _ANY = ""
 
 
@@ -50,12 +52,22 @@ def summary(kind: EventKind, detail: str = "") -> str:
     `error`, `timeout`, `cancelled`). Whatever channel or catalog is passed, the result is one clean line of at most 200 characters;
     a change or an outcome that the kind does not have is a `KeyError`.
     """
+    return _summary(kind, detail[:_LOOKED_AT])
+
+
+@lru_cache(_CACHED_TEXTS)
+def _summary(kind: EventKind, detail: str) -> str:
     template = _TEMPLATES.get((kind, _ANY)) or _TEMPLATES[kind, detail]
     return _filled(template.en, clean(detail) or _NAMELESS)
 
 
 def render(kind: str, english: str, language: Language) -> str:
     """A stored summary in the reader's language. A text that no template of the kind fits is only cleaned."""
+    return _rendered(kind, english[:_LOOKED_AT], language)
+
+
+@lru_cache(_CACHED_TEXTS)
+def _rendered(kind: str, english: str, language: Language) -> str:
     text = clean(english)
     if language == "en":
         return text
