@@ -32,9 +32,6 @@ Not used of Pykka: `ActorRegistry`, because it is one list for the whole process
 uuid, a `threading.Event` and a weakref for each actor, because they weigh more than the rest of it.
 """
 
-# The classes of this file are one mechanism, and it is the one that reaches behind Pykka's front.
-# ruff: noqa: SLF001
-
 from __future__ import annotations
 
 import asyncio
@@ -51,10 +48,11 @@ from types import TracebackType
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast
 
 import pykka
-import structlog
 from pykka import ActorDeadError, messages
 from pykka._envelope import Envelope
 from pykka._future import _Unset
+
+from .logs import logger
 
 __all__ = [
     "ActorDeadError",
@@ -71,8 +69,6 @@ T = TypeVar("T")
 M = TypeVar("M")
 A = TypeVar("A", bound="AsyncioActor")
 ExcInfo: TypeAlias = tuple[type[BaseException] | None, BaseException | None, TracebackType | None]
-
-logger = structlog.get_logger("kizuki.actors")
 
 TURN_BUDGET_S = 0.001
 STOPS_PER_SLICE = 1_000
@@ -677,11 +673,11 @@ class Runtime:
             self._go_on(ref)
 
     def _start_failed(self, ref: AsyncioActorRef[Any], error: BaseException) -> None:
-        logger.error("actor_start_failed", actor=str(ref), exc_info=error)
+        _log_failure("actor_start_failed", ref, error)
         self._end(ref, error, _no_hook)
 
     def _crash(self, ref: AsyncioActorRef[Any], error: BaseException) -> None:
-        logger.error("actor_failed", actor=str(ref), exc_info=error)
+        _log_failure("actor_failed", ref, error)
         self._hold_reply(ref, None)
         self._end(ref, error, partial(cast(AsyncioActor, ref._actor).on_failure, type(error), error, error.__traceback__))
 
@@ -717,20 +713,17 @@ class Runtime:
         self._tell_idle()
 
     def _hook_failed(self, ref: AsyncioActorRef[Any], error: BaseException | None, hook_error: BaseException) -> None:
-        logger.error("actor_hook_failed", actor=str(ref), exc_info=hook_error)
+        _log_failure("actor_hook_failed", ref, hook_error)
         self._ended(ref, error or hook_error)
 
     def _ended(self, ref: AsyncioActorRef[Any], error: BaseException | None) -> None:
         mail, ref._mail = ref._mail, None
         tells_lost = _answer_dead(ref, mail or ())
         if tells_lost:
-            logger.warning("mail_lost", actor=str(ref), tells=tells_lost)
-        if self._on_end is not None:
-            try:
-                self._on_end(ref, error)
-            except Exception as failure:  # noqa: BLE001
-                # The one who supervises cannot be supervised: its failure is the loop's, and this actor's end stays an end.
-                self._loop.call_exception_handler({"message": f"on_end failed for {ref}", "exception": failure})
+            _guarded("logging", lambda: logger().warning("mail_lost", actor=str(ref), tells=tells_lost))
+        on_end = self._on_end
+        if on_end is not None:
+            _guarded("on_end", lambda: on_end(ref, error))
 
     def _begin(self, ref: AsyncioActorRef[Any]) -> None:
         """Put `on_start` before what the actor's own `__init__` may have mailed."""
@@ -745,6 +738,18 @@ OnFailed: TypeAlias = Callable[[AsyncioActorRef[Any], BaseException], None]
 
 def _no_hook() -> None:
     return None
+
+
+def _guarded(what: str, call: Callable[[], object]) -> None:
+    """Call the host's code where its failure must not keep an actor from ending: a failure goes to the loop's exception handler."""
+    try:
+        call()
+    except Exception as failure:  # noqa: BLE001
+        asyncio.get_running_loop().call_exception_handler({"message": f"{what} failed at the end of an actor", "exception": failure})
+
+
+def _log_failure(event: str, ref: AsyncioActorRef[Any], error: BaseException) -> None:
+    _guarded("logging", lambda: logger().error(event, actor=str(ref), exc_info=error))
 
 
 def _drop_own_frame(error: BaseException) -> None:
@@ -767,12 +772,12 @@ def _pass_on(ref: AsyncioActorRef[Any], reply: AsyncioFuture[Any] | None, deferr
     """Give a deferred reply to the one who asked; a failure that nobody asked for is logged, for the actor has long gone on."""
     try:
         value = deferred.get() if isinstance(deferred, AsyncioFuture) else deferred.result()
-    except BaseException as failure:
+    except BaseException as failure:  # noqa: BLE001
         _drop_own_frame(failure)
         cancelled = isinstance(failure, asyncio.CancelledError)
         error = HandlerCancelledError(f"a deferred reply of {ref} was cancelled") if cancelled else failure
         if reply is None:
-            logger.exception("deferred_reply_failed", actor=str(ref), exc_info=error)
+            _log_failure("deferred_reply_failed", ref, error)
         else:
             reply.fail(error)
     else:
