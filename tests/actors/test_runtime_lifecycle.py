@@ -432,11 +432,11 @@ async def test_on_end_may_start_a_successor() -> None:
     successors: list[AsyncioActorRef[Any]] = []
 
     def restart(ref: AsyncioActorRef[Any], _error: BaseException | None) -> None:
-        successors.append(runtime.start(ref.actor_class))
+        successors.append(supervised.start(ref.actor_class))
 
-    runtime = Runtime(restart)
-    runtime.start(Caller).tell(fail)
-    await runtime.idle()
+    supervised = Runtime(restart)
+    supervised.start(Caller).tell(fail)
+    await supervised.idle()
     assert [ref.is_alive() for ref in successors] == [True]
 
 
