@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -64,6 +63,7 @@ def _check_count(value: object, name: str, most: int) -> None:
 
 
 def _check_number(value: object, name: str, most: float, *, zero: bool = False) -> None:
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and 0 <= value <= most
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= most
+    # Neither infinity nor a NaN lies within the limits.
     if not fits or (value == 0 and not zero):
         raise InvalidArgument(name, value, f"it must be a finite number {'from' if zero else 'above'} 0 to {most:.0f}")

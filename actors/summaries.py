@@ -88,7 +88,7 @@ def _translated(template: _Template, text: str) -> str | None:
     before, slot, _ = template.en.partition(_SLOT)
     if not slot:
         return template.ja if text == before else None
-    return _filled(template.ja, text.removeprefix(before)) if text.startswith(before) and text != before else None
+    return _filled(template.ja, text.removeprefix(before)) if text.startswith(before) else None
 
 
 def _filled(template: str, slot: str) -> str:
