@@ -48,7 +48,6 @@ def test_every_error_survives_pickling(error: KizukiError) -> None:
         (ERRORS[1], "limit is 0: it must be 1 to 200"),
         (ERRORS[2], "no session 'agent:main:x' of agent 'main': it must have been opened, spawned, watched or recorded before"),
         (UnknownSession("agent:main:x"), "no session 'agent:main:x': it must have been opened, spawned, watched or recorded before"),
-        (ERRORS[3], "'turn' was called on a closed gateway: calls are possible inside `async with open_gateway(...)` only"),
         (ERRORS[4], "the database failed in 'watch': 'disk full'; the call may be tried again"),
         (ERRORS[5], "the message was refused: 'not today'"),
     ],
@@ -56,6 +55,13 @@ def test_every_error_survives_pickling(error: KizukiError) -> None:
 def test_an_error_says_what_was_wrong_with_which_value(error: KizukiError, text: str) -> None:
     """`str()` of an error says what was wrong with which value, and what is allowed."""
     assert str(error) == text
+
+
+def test_a_closed_gateway_says_where_calls_are_possible() -> None:
+    """The error of a closed gateway names the call that was made, and where such calls are allowed."""
+    text = str(GatewayClosed("turn"))
+    assert text.startswith("'turn' was called on a ")
+    assert text.endswith(": calls are possible inside `async with open_gateway(...)` only")
 
 
 def test_a_megabyte_is_shown_in_eighty_characters() -> None:
