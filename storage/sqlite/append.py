@@ -16,7 +16,7 @@ from .folds import Fold, intern, load, put_session, save
 from .openings import note_owed, open_fresh
 from .pairs import PairWrite, put_pairs
 from .transaction import Transaction
-from .values import Row, insert_rows, select_wanted
+from .values import Row, run_rows, select_wanted
 
 DedupeKey = tuple[Address, str, str]
 
@@ -29,8 +29,6 @@ class _Run:
     folds: dict[Address, Fold]
     first: dict[DedupeKey, StateEvent]
     """What a repeated dedupe key gives."""
-    watched: set[Address]
-    """Targets with a cursor on them, as far as the run asks."""
     seeded: dict[tuple[Address, Address], PairWrite]
     """The cursors that the run may seed, as they are now."""
     last_sequence: int
@@ -40,27 +38,25 @@ class _Run:
     seeds: dict[tuple[int, int], PairWrite] = field(default_factory=dict)
 
 
-def append_all(tx: Transaction, appends: Sequence[Append]) -> list[StateEvent | None]:
-    """Record the events, and open what they call for. Results as `Append` says."""
-    run = _begin(tx, appends)
+def append_all(tx: Transaction, appends: Sequence[Append], known: dict[Address, Fold]) -> list[StateEvent | None]:
+    """Record the events, and open what they call for. Results as `Append` says. What is in `known` need not be read, and what was read
+    is in it afterwards."""
+    run = _begin(tx, appends, known)
     results = [_append(run, append) for append in appends]
     _write(run)
     open_fresh(tx, run.touched.values(), max(append.recorded_at_ms for append in appends))
+    for fold in run.touched.values():
+        fold.fresh.clear()
     return results
 
 
-def _begin(tx: Transaction, appends: Sequence[Append]) -> _Run:
-    addresses = dict.fromkeys(append.target for append in appends)
-    addresses.update(dict.fromkeys(append.seeds for append in appends if append.seeds is not None))
-    folds = load(tx.connection, addresses)
-    return _Run(
-        tx,
-        folds,
-        _repeats(tx.connection, appends, folds),
-        _watched(tx.connection, appends, folds),
-        _seedable(tx.connection, appends, folds),
-        tx.last_sequence(),
-    )
+def _begin(tx: Transaction, appends: Sequence[Append], known: dict[Address, Fold]) -> _Run:
+    addresses = {append.target for append in appends}
+    addresses.update(append.seeds for append in appends if append.seeds is not None)
+    known.update(load(tx.connection, [address for address in addresses if address not in known]))
+    folds = {address: known[address] for address in addresses}
+    _look_for_watchers(tx.connection, appends, folds)
+    return _Run(tx, folds, _repeats(tx.connection, appends, folds), _seedable(tx.connection, appends, folds), tx.last_sequence())
 
 
 _REPEATS = (
@@ -86,10 +82,11 @@ def _repeats(connection: sqlite3.Connection, appends: Sequence[Append], folds: d
 _WATCHED = "SELECT session_key, agent_id FROM wanted WHERE EXISTS (SELECT 1 FROM cursors c WHERE c.target_id = wanted.head_id)"
 
 
-def _watched(connection: sqlite3.Connection, appends: Sequence[Append], folds: dict[Address, Fold]) -> set[Address]:
-    asked = {append.target for append in appends if append.only_if_watched}
+def _look_for_watchers(connection: sqlite3.Connection, appends: Sequence[Append], folds: dict[Address, Fold]) -> None:
+    asked = {append.target for append in appends if append.only_if_watched and not folds[append.target].watched}
     wanted = [(folds[address].head_id, *address) for address in asked if folds[address].head_id]
-    return {Address(*row) for row in select_wanted(connection, "head_id, session_key, agent_id", wanted, _WATCHED)}
+    for row in select_wanted(connection, "head_id, session_key, agent_id", wanted, _WATCHED):
+        folds[Address(*row)].watched = True
 
 
 _SEEDABLE = (
@@ -115,7 +112,7 @@ def _append(run: _Run, append: Append) -> StateEvent | None:
     if key is not None and key in run.first:
         return run.first[key]
     fold = run.folds[append.target]
-    if append.only_if_watched and not _is_watched(run, fold, append):
+    if append.only_if_watched and not _is_watched(fold, append):
         return None
     event = _record(run, fold, append)
     if key is not None:
@@ -123,9 +120,9 @@ def _append(run: _Run, append: Append) -> StateEvent | None:
     return event
 
 
-def _is_watched(run: _Run, fold: Fold, append: Append) -> bool:
+def _is_watched(fold: Fold, append: Append) -> bool:
     has_parent = append.session.parent is not None or (fold.session is not None and fold.session.parent is not None)
-    return has_parent or append.target in run.watched
+    return has_parent or fold.watched
 
 
 def _record(run: _Run, fold: Fold, append: Append) -> StateEvent:
@@ -151,7 +148,7 @@ def _advance(run: _Run, fold: Fold, append: Append, sequence: int) -> None:
     fold.last_sequence = sequence
     fold.recorded_at = max(append.recorded_at_ms, fold.recorded_at)
     fold.event_count += 1
-    fold.head_changed = True
+    fold.head_moved = True
     run.touched[fold.head_id] = fold
     if fold.event_count % MILEPOST_EVERY == 0:
         run.mileposts.append((fold.head_id, sequence))
@@ -170,7 +167,7 @@ def _seed(run: _Run, fold: Fold, append: Append, watcher: Address) -> None:
         present = PairWrite(watcher_id, fold.head_id, seen.last_seen, seen.notified, append.recorded_at_ms)
     present = present._replace(renewed_at=append.recorded_at_ms)
     run.seeded[watcher, append.target] = run.seeds[present.watcher_id, present.target_id] = present
-    run.watched.add(append.target)
+    fold.watched = True
 
 
 def _has_pending(fold: Fold, watcher: Address, present: PairWrite) -> bool:
@@ -189,6 +186,6 @@ def _write(run: _Run) -> None:
     run.tx.recorded += len(run.rows)
     connection = run.tx.connection
     save(connection, run.folds.values())
-    insert_rows(connection, INSERT_EVENTS, run.rows)
-    insert_rows(connection, "INSERT INTO mileposts (head_id, sequence)", run.mileposts)
+    run_rows(connection, INSERT_EVENTS, run.rows)
+    run_rows(connection, "INSERT INTO mileposts (head_id, sequence)", run.mileposts)
     put_pairs(connection, run.seeds.values())

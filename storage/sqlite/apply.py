@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import assert_never
 
+from ..records import Address
 from ..writes import (
     Acknowledge,
     Append,
@@ -23,25 +24,43 @@ from ..writes import (
     Write,
 )
 from . import append, cursors, housekeeping, openings, sessions
+from .folds import Fold
 from .transaction import Transaction
 
 
-def apply(tx: Transaction, writes: Sequence[Write]) -> Commit:
-    """Apply the writes; appends that follow one another are recorded in bulk."""
+def apply(tx: Transaction, writes: Sequence[Write], known: dict[Address, Fold] | None = None) -> Commit:
+    """Apply the writes; appends that follow one another are recorded in bulk. `known` is what `KnownFolds` gave, and is kept true."""
+    known = {} if known is None else known
     results: list[object] = []
     for is_append, run in groupby(writes, key=lambda write: isinstance(write, Append)):
         if is_append:
-            results.extend(append.append_all(tx, [write for write in run if isinstance(write, Append)]))
+            results.extend(append.append_all(tx, [write for write in run if isinstance(write, Append)], known))
         else:
-            results.extend(_apply_one(tx, write) for write in run)
+            results.extend(_apply_one(tx, write, known) for write in run)
     owed = tx.connection.execute("SELECT EXISTS (SELECT 1 FROM heads WHERE owed_sequence IS NOT NULL)").fetchone()[0]
     return Commit(tuple(results), tuple(tx.opened), bool(owed), tx.recorded)
 
 
-def _apply_one(tx: Transaction, write: Write) -> object:  # noqa: C901 - one line per kind of write
+def _apply_one(tx: Transaction, write: Write, known: dict[Address, Fold]) -> object:
+    _forget(known, write)
+    return _applied(tx, write)
+
+
+def _forget(known: dict[Address, Fold], write: Write) -> None:
+    """Drop what the write may change behind the folds' back."""
+    match write:
+        case Acknowledge():
+            pass  # It moves cursors, but adds and removes none.
+        case PutSession():
+            known.pop(write.address, None)
+        case _:
+            known.clear()
+
+
+def _applied(tx: Transaction, write: Write) -> object:  # noqa: C901 - one line per kind of write
     match write:
         case Append():
-            return append.append_all(tx, [write])[0]
+            return append.append_all(tx, [write], {})[0]
         case PutSession():
             return sessions.put(tx, write)
         case ResetSession():

@@ -28,6 +28,7 @@ def note_owed(fold: Fold, event: Notifying) -> None:
     """An event on a head that owes openings already opens nothing by itself: it would overtake them."""
     if fold.owed is not None:
         fold.owed = owe(fold.owed, event)
+        fold.head_changed = True
 
 
 def open_fresh(tx: Transaction, folds: Iterable[Fold], now_ms: int) -> None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ..heads import Latest, material
 from ..records import Address, Opened, Positions
-from .values import Row, insert_rows
+from .values import Row, run_rows
 
 PAIR_COLUMNS = (
     "c.watcher_id, c.target_id, w.session_key, t.session_key, t.agent_id, c.renewed_at, c.last_seen, c.notified, "
@@ -64,7 +64,7 @@ _OVERWRITE = (
 
 def put_pairs(connection: sqlite3.Connection, rows: Iterable[PairWrite]) -> None:
     """Write the rows, new or not."""
-    insert_rows(connection, _PUT, list(rows), _OVERWRITE)
+    run_rows(connection, _PUT, list(rows), _OVERWRITE)
 
 
 def write_of(pair: Pair, positions: Positions, now_ms: int) -> PairWrite:

@@ -24,7 +24,7 @@ def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
         yield rows[start : start + ROWS_PER_STATEMENT]
 
 
-def insert_rows(connection: sqlite3.Connection, head: str, rows: Sequence[Row], tail: str = "") -> None:
+def run_rows(connection: sqlite3.Connection, head: str, rows: Sequence[Row], tail: str = "") -> None:
     """`head VALUES (…), (…) tail`, as many statements as the rows need."""
     for chunk in _chunks(rows):
         connection.execute(_statement(head, len(chunk), len(chunk[0]), tail), list(chain.from_iterable(chunk)))

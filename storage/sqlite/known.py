@@ -1,0 +1,36 @@
+"""What a store remembers of the heads from one transaction to the next, so that busy sessions need not be read again for each.
+
+It is the database's state as of this connection's last commit. So it is dropped whenever it might not be: by every write but an
+append, since those change heads and cursors with statements of their own; by a transaction that fails; and when another connection has
+committed, which SQLite's `data_version` tells.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from ..records import Address
+from .folds import Fold
+
+KNOWN_MAX = 4_096
+
+
+class KnownFolds:
+    """The folds that the last appends left behind, by address."""
+
+    def __init__(self) -> None:
+        self._folds: dict[Address, Fold] = {}
+        self._data_version: int | None = None
+
+    def take(self, connection: sqlite3.Connection) -> dict[Address, Fold]:
+        """All of them, for the write transaction that has begun; they are given back when it is committed, or lost with it."""
+        version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+        folds, self._folds = self._folds, {}
+        if version == self._data_version:
+            return folds
+        self._data_version = version
+        return {}
+
+    def give_back(self, folds: dict[Address, Fold]) -> None:
+        """Keep what a committed transaction knows, unless it has become too much."""
+        self._folds = folds if len(folds) <= KNOWN_MAX else {}
