@@ -18,6 +18,10 @@ HUNG_AFTER_S: Final = 0.2
 """Real seconds after which a call that has not answered no longer counts as something to wait for."""
 
 
+class HostCallCancelledError(Exception):
+    """The host's own code raised `CancelledError` though nobody cancelled the call: a failure of that code like any other."""
+
+
 async def within(clock: Clock, seconds: float, task: asyncio.Task[T]) -> T:
     """The task's result, if it comes in time on this clock; else the task is cancelled and `TimeoutError` raised."""
     alarm = asyncio.create_task(_alarm(clock, seconds))
@@ -76,7 +80,12 @@ class Callbacks:
 
 
 async def _call(function: Callable[..., T | Awaitable[T]], args: tuple[object, ...]) -> T:
-    answer = function(*args)
-    if inspect.isawaitable(answer):
-        return await answer
-    return answer
+    try:
+        answer = function(*args)
+        return await answer if inspect.isawaitable(answer) else answer
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        # Let through, it would look to whoever waits for the call as if they had been cancelled themselves.
+        raise HostCallCancelledError("the host's code was cancelled") from error
