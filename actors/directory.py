@@ -16,6 +16,10 @@ from .runtime import AsyncioActorRef
 Ref: TypeAlias = AsyncioActorRef[Any]
 
 
+def _anyone(_ref: Ref) -> bool:
+    return True
+
+
 class _Period:
     """The time between two calls of `put_away`; all that was used in it shares it."""
 
@@ -71,7 +75,7 @@ class ActorDirectory:
         del self._entries[name]
         return True
 
-    def put_away(self, older_than_s: float, now: float, may_put_away: Callable[[Ref], bool] = AsyncioActorRef.is_idle) -> list[Ref]:
+    def put_away(self, older_than_s: float, now: float, may_put_away: Callable[[Ref], bool] = _anyone) -> list[Ref]:
         """Stop and forget the actors that were not used for longer than this; returns their refs, the longest unused first.
 
         An actor that is not idle stays, and so does one that `may_put_away(ref)` refuses; both count as used now, so that none is looked

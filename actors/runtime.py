@@ -753,7 +753,7 @@ def _log_failure(event: str, ref: AsyncioActorRef[Any], error: BaseException) ->
 
 
 def _drop_own_frame(error: BaseException) -> None:
-    """Take the runtime's frame off a traceback: it holds the reply that is about to hold the error, and that would be a cycle."""
+    """Let a traceback begin in the actor's code: the runtime's frame says nothing, and would keep mail alive for as long as the error."""
     if error.__traceback__ is not None:
         error.__traceback__ = error.__traceback__.tb_next
 

@@ -130,7 +130,7 @@ async def test_the_longest_unused_goes_first(directory: ActorDirectory, factory:
 
 
 async def test_an_actor_with_mail_is_not_put_away(directory: ActorDirectory, runtime: Runtime, factory: Callable[[], Ref]) -> None:
-    """Neither waiting mail nor a running handler is put away; the actor has its time from then on."""
+    """Neither waiting mail nor a running handler is put away, whatever `may_put_away` says; the actor has its time from then on."""
     future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait(_: AsyncioActor) -> None:
@@ -139,7 +139,7 @@ async def test_an_actor_with_mail_is_not_put_away(directory: ActorDirectory, run
     ref = directory.get_or_start("a", factory)
     directory.put_away(10, now=0)
     ref.tell(wait)
-    assert directory.put_away(10, now=10) == []
+    assert directory.put_away(10, now=10, may_put_away=LookedAt()) == []
     await asyncio.sleep(0)
     directory.put_away(10, now=20)
     assert directory.put_away(10, now=30) == []

@@ -297,12 +297,13 @@ async def test_stop_all_of_nothing_returns(runtime: Runtime) -> None:
 
 @pytest.mark.parametrize("handler", [fail, fail_later], ids=["sync", "async"])
 async def test_a_failure_in_an_ask_is_the_callers(runtime: Runtime, ends: RecordedEnds, handler: Callable[..., Any]) -> None:
-    """A failure in an ask goes to the caller, whole traceback and all; the actor lives and handles what is next."""
+    """A failure in an ask goes to the caller, with the traceback of the actor's code alone; the actor lives and handles what is next."""
     ref = runtime.start(Caller)
     reply, after = ref.ask(handler), ref.ask(lambda _: "after")
     with pytest.raises(ValueError, match="bad") as caught:
         await reply
     assert caught.traceback[-1].name == handler.__name__
+    assert "_handle" not in [entry.name for entry in caught.traceback]
     assert await after == "after"
     assert ends.seen == []
 
