@@ -107,6 +107,7 @@ def _human_turn(target: Address, report: HumanTurn, now_ms: int, record_unwatche
 
 
 def _spawned(target: Address, report: Spawned, now_ms: int) -> Append:
+    parent = watcher_address(report.parent)
     return _append(
         target,
         EventKind.CHILD_SPAWNED,
@@ -116,7 +117,7 @@ def _spawned(target: Address, report: Spawned, now_ms: int) -> Append:
         run_id=report.run_id,
         dedupe_key=report.run_id,
         session=SessionDraft(session_kind(target.session_key), session_id=report.session_id, parent=report.parent),
-        seeds=watcher_address(report.parent),
+        seeds=None if parent == target else parent,  # nobody watches itself
     )
 
 
