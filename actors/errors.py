@@ -62,12 +62,14 @@ class UnknownSession(KizukiError):
 class GatewayClosed(KizukiError):
     """A call reached a gateway that is closing, closed, or not open yet."""
 
-    def __init__(self, operation: str) -> None:
-        super().__init__(operation)
+    def __init__(self, operation: str, reason: str = "it was left") -> None:
+        super().__init__(operation, reason)
         self.operation = operation
+        self.reason = reason
 
     def __str__(self) -> str:
-        return f"{shown(self.operation)} was called on a closed gateway: calls are possible inside `async with open_gateway(...)` only"
+        call = f"{shown(self.operation)} was called on a gateway that is closed, since {self.reason}"
+        return f"{call}: calls are possible inside `async with open_gateway(...)` only"
 
 
 class StoreUnavailable(KizukiError):

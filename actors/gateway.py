@@ -1,7 +1,7 @@
 """The host's handle on its sessions, and how it is opened.
 
-A `Gateway`'s methods check what the caller passed, ask an actor or read the store, and put the answer into the shape that is promised; what is
-decided is decided elsewhere, and who does it is wired in `system`.
+A `Gateway`'s methods check what the caller passed, ask an actor or read the store, and put the answer into the shape that is
+promised; what is decided is decided elsewhere, and who does it is wired in `system`.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ from .sending import Dispatch, Sender, parse_timeout
 from .summaries import render
 from .system import RETENTION, ActorSystem
 from .turn import Turn, carried_through
-from .watcher import shown
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 RUNTIMES: Final = ("subagent", "acp")
 NOTICES_MAX: Final = 10_000
+TURNS_MAX: Final = 2**53
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +98,7 @@ def operation(
 class Gateway:
     """Hosts sessions: records what happens to them, and hands their watchers the notices. Made by `open_gateway`."""
 
-    def __init__(
-        self, store: Store, *, config: GatewayConfig, clock: Clock, dispatch: Dispatch | None, wake: Wake | None
-    ) -> None:
+    def __init__(self, store: Store, *, config: GatewayConfig, clock: Clock, dispatch: Dispatch | None, wake: Wake | None) -> None:
         self._store = store
         self._config = config
         self._closed: str | None = None
@@ -173,8 +171,12 @@ class Gateway:
         occurred_at_ms: float | None = None,
         agent_id: str | None = None,
         dedupe_key: str | None = None,
+        turns: int = 1,
     ) -> StateEvent | None:
-        """Record that a person sent a turn straight to the session. None: nobody watches it, or it could not be recorded."""
+        """Record that a person sent a turn straight to the session; `turns` says how many, where several were found at once.
+
+        None: nobody watches it, or it could not be recorded.
+        """
         if not isinstance(channel, str):
             raise InvalidArgument("channel", channel, "it must be a text, such as telegram")
         report = HumanTurn(
@@ -183,6 +185,7 @@ class Gateway:
             optional_one_line(run_id, "run_id"),
             occurred_at_ms,
             optional_one_line(dedupe_key, "dedupe_key"),
+            _turns(turns),
         )
         return await self._record(parse_address(key, agent_id), report)
 
@@ -403,10 +406,10 @@ class Gateway:
 
     def _check_open(self, name: str) -> None:
         if self._closed is not None:
-            raise GatewayClosed(name)
+            raise GatewayClosed(name, self._closed)
 
     def _unavailable(self, name: str, error: Exception) -> KizukiError:
-        return StoreUnavailable(name, error) if self._closed is None else GatewayClosed(name)
+        return StoreUnavailable(name, error) if self._closed is None else GatewayClosed(name, self._closed)
 
     def _as_session(self, record: SessionRecord) -> Session:
         address = record.address
@@ -513,6 +516,12 @@ def _notices_max(value: object) -> int:
     raise InvalidArgument("notices_max", value, f"it must be an integer from 1 to {NOTICES_MAX}")
 
 
+def _turns(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= TURNS_MAX:
+        return value
+    raise InvalidArgument("turns", value, f"it must be an integer from 1 to {TURNS_MAX}")
+
+
 def _as_shown(item: Notice, watcher: str | None) -> Shown:
     if not isinstance(item, Notice) or item.watcher != watcher:
         raise InvalidArgument("notices", item, "each must be a Notice of this watcher, as a turn or pending showed it")
@@ -534,8 +543,9 @@ async def open_gateway(
 ) -> AsyncIterator[Gateway]:
     """Open a gateway on a database: a path, `sqlite:///path` or `postgresql://...`.
 
-    `dispatch(sender, key, message)` delivers for `sessions_send`; `wake(session_key, reasons)` is called when a session has notices. Both may be sync or
-    async. Leaving stops every actor and closes the database. Raises `StoreUnavailable` if the database cannot be opened, `InvalidArgument`.
+    `dispatch(sender, key, message)` delivers for `sessions_send`; `wake(session_key, reasons)` is called when a session has
+    notices. Both may be sync or async. Leaving stops every actor and closes the database. Raises `StoreUnavailable` if the
+    database cannot be opened, `InvalidArgument`.
     """
     config = config or GatewayConfig()
     try:

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 from ..storage.records import SessionDraft, Shown
 from .identity import Actor
-from .kinds import EventKind
 
 # -- to a session actor: what a host reports about its session -----------------------------------------------------------
 
@@ -30,6 +29,8 @@ class HumanTurn(NamedTuple):
     occurred_at_ms: object
     """As the caller gave it: anything that is not a finite number means now (rule 1.7)."""
     dedupe_key: str | None
+    turns: int = 1
+    """How many turns of a person the event stands for (rule 1.5)."""
 
 
 class GoalChanged(NamedTuple):

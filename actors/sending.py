@@ -72,7 +72,7 @@ class Sender:
 
     async def _await_reply(self, reply: Awaitable[str | None], timeout_s: float) -> dict[str, Any]:
         try:
-            text = await within(self._clock, timeout_s, self._callbacks.start(lambda: reply))
+            text: str | None = await within(self._clock, timeout_s, self._callbacks.start(_awaited, reply))
         except TimeoutError:
             return {"status": "timeout"}
         except Exception as error:  # the host's own code, as above
@@ -92,3 +92,7 @@ def _discard(reply: Reply) -> None:
     """Nobody waits for this reply: a coroutine is closed, so that it does not warn that it never ran."""
     if inspect.iscoroutine(reply):
         reply.close()
+
+
+async def _awaited(reply: Awaitable[str | None]) -> str | None:
+    return await reply

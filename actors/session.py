@@ -24,7 +24,9 @@ SessionMail = Report | OpenSession | RunStarted | RunFinished | Reset | Delete
 class SessionActor(AsyncioActor):
     """One session. `log` gives the log actor of the moment, for that may have been restarted."""
 
-    def __init__(self, address: Address, log: Callable[[], AsyncioActorRef[Any]], clock: Clock, runs: ActiveRuns, *, record_unwatched: bool) -> None:
+    def __init__(
+        self, address: Address, log: Callable[[], AsyncioActorRef[Any]], clock: Clock, runs: ActiveRuns, *, record_unwatched: bool
+    ) -> None:
         super().__init__()
         self._address = address
         self._log = log

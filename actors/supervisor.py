@@ -1,7 +1,7 @@
 """The supervisor: starts the permanent actors, and starts again what fails.
 
-There is no restart path, only a start path: a new actor of the same kind, over state that outlived the old one. The first failures are met with a short
-delay that grows; a child that keeps failing is beyond help here, and the gateway closes, loudly.
+There is no restart path, only a start path: a new actor of the same kind, over state that outlived the old one. The first
+failures are met with a short delay that grows; a child that keeps failing is beyond help here, and the gateway closes, loudly.
 """
 
 from __future__ import annotations

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 from ..storage.retention import next_slice_rows
 from ..storage.writes import ExpireCursors, ExpireHeads, PruneEvents, Swept
 from .clock import Clock
-from .runtime import AsyncioActorRef
 
 Sweep = ExpireCursors | ExpireHeads | PruneEvents
+CommitSlice = Callable[[Sweep], Awaitable[Swept]]
+"""Commits one slice; a gateway has its log actor do it."""
 
 
-async def sweep(log: AsyncioActorRef[Any], clock: Clock, slice_: Sweep) -> int:
-    """Have the log commit slice after slice until the end; returns how many rows went. Raises `StoreError`."""
+async def sweep(commit: CommitSlice, clock: Clock, slice_: Sweep) -> int:
+    """Commit slice after slice until the end; returns how many rows went. Raises `StoreError`."""
     removed = 0
     while True:
         began = clock.monotonic()
-        swept: Swept = await log.ask(slice_)
+        swept = await commit(slice_)
         removed += swept.removed
         if swept.after is None:
             return removed
@@ -26,6 +27,11 @@ async def sweep(log: AsyncioActorRef[Any], clock: Clock, slice_: Sweep) -> int:
 
 
 def _next(slice_: Sweep, swept: Swept, limit: int) -> Sweep:
-    if isinstance(slice_, ExpireHeads):
-        return replace(slice_, limit=limit)
-    return replace(slice_, limit=limit, after=swept.after)
+    """The slice after one that was not the last. Heads are found by index, so only the other two walk along."""
+    match slice_, swept.after:
+        case ExpireCursors(), tuple() as pair:
+            return replace(slice_, limit=limit, after=pair)
+        case PruneEvents(), int() as sequence:
+            return replace(slice_, limit=limit, after=sequence)
+        case _:
+            return replace(slice_, limit=limit)

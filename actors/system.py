@@ -1,7 +1,7 @@
 """The actor system behind one gateway: what is shared, who is permanent, and how sessions and watchers come and go.
 
-State that must outlive an actor is here as plain values (claims, active runs, the wake book, how far the replay has come); the actors are handed
-what they need of it and of each other.
+State that must outlive an actor is here as plain values (claims, active runs, the wake book, how far the replay has come); the
+actors are handed what they need of it and of each other.
 """
 
 from __future__ import annotations

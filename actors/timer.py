@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-
 from .clock import Clock
 from .messages import Tick
 from .runtime import AsyncioActorRef

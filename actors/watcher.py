@@ -1,8 +1,8 @@
 """A watcher's actor: hands out its notices, one turn at a time.
 
-The pinned positions are in the store, where the log actor moves them; which notices are in an open turn is in `Claims`. So the actor keeps nothing that
-its end could lose: it puts what one watcher does into one order, and sees to it that the openings still owed to this watcher are made
-before it is served (rule 1.10).
+The pinned positions are in the store, where the log actor moves them; which notices are in an open turn is in `Claims`. So the
+actor keeps nothing that its end could lose: it puts what one watcher does into one order, and sees to it that the openings
+still owed to this watcher are made before it is served (rule 1.10).
 """
 
 from __future__ import annotations
