@@ -81,7 +81,7 @@ class ReplayActor(AsyncioActor):
         if self._progress.begun:
             return
         before_ms = retained_from_ms(self._clock.now_ms(), self._config)
-        await sweep(self._log(), self._clock, ExpireCursors(before_ms, SLICE_ROWS_FIRST))
+        await sweep(self._log().ask, self._clock, ExpireCursors(before_ms, SLICE_ROWS_FIRST))
         await self._replay_slice()
         self._progress.begun = True
 

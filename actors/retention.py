@@ -12,20 +12,29 @@ from pykka import ActorDeadError
 
 from ..storage.errors import StoreError
 from ..storage.retention import SLICE_ROWS_FIRST
-from ..storage.writes import ExpireCursors, ExpireHeads, PruneEvents
+from ..storage.writes import ExpireCursors, ExpireHeads, PruneEvents, Swept
 from .clock import Clock
 from .config import GatewayConfig
 from .drafts import DAY_MS
 from .logs import logger
 from .messages import Prune, Tick
 from .runtime import AsyncioActor, AsyncioActorRef
-from .sweeps import Sweep, sweep
+from .sweeps import CommitSlice, Sweep, sweep
 from .timer import Timer
 
 
 def retained_from_ms(now_ms: int, config: GatewayConfig) -> int:
     """What was recorded or renewed before this moment has outlived the retention time."""
     return now_ms - int(config.retention_days * DAY_MS)
+
+
+async def prune(commit: CommitSlice, clock: Clock, config: GatewayConfig) -> int:
+    """Expire cursors, prune events and forget deleted sessions, slice by slice; returns how many events went. Raises `StoreError`."""
+    before_ms = retained_from_ms(clock.now_ms(), config)
+    await sweep(commit, clock, ExpireCursors(before_ms, SLICE_ROWS_FIRST))
+    removed = await sweep(commit, clock, PruneEvents(before_ms, config.retention_rows, SLICE_ROWS_FIRST))
+    await sweep(commit, clock, ExpireHeads(before_ms, SLICE_ROWS_FIRST))
+    return removed
 
 
 class RetentionActor(AsyncioActor):
@@ -61,11 +70,8 @@ class RetentionActor(AsyncioActor):
         self._timer.set(self._config.prune_interval_s)
 
     async def _prune(self) -> int:
-        before_ms = retained_from_ms(self._clock.now_ms(), self._config)
-        await self._sweep(ExpireCursors(before_ms, SLICE_ROWS_FIRST))
-        removed = await self._sweep(PruneEvents(before_ms, self._config.retention_rows, SLICE_ROWS_FIRST))
-        await self._sweep(ExpireHeads(before_ms, SLICE_ROWS_FIRST))
-        return removed
+        return await prune(self._commit, self._clock, self._config)
 
-    async def _sweep(self, slice_: Sweep) -> int:
-        return await sweep(self._log(), self._clock, slice_)
+    async def _commit(self, slice_: Sweep) -> Swept:
+        swept: Swept = await self._log().ask(slice_)
+        return swept
