@@ -57,4 +57,4 @@ def _sqlite_path(url: str) -> Path:
     path = rest[1:] if separator else url
     if not path or path == ":memory:":
         raise StoreError(f"cannot open {url!r}: a database must be a file, since several connections share it")
-    return Path(path).absolute()
+    return Path(path)

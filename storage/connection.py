@@ -19,20 +19,31 @@ logging.getLogger("aiosqlite").setLevel(logging.INFO)  # its DEBUG prints parame
 P = ParamSpec("P")
 T = TypeVar("T")
 
-CACHED_STATEMENTS = 512
-"""Multi-row statements exist once per number of rows, up to 64 each."""
-
 
 class Connection(aiosqlite.Connection):
     """An `aiosqlite.Connection` that runs whole functions; entered and left like one."""
 
     def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
         super().__init__(connector, iter_chunk_size=64)
+        self._stopped: asyncio.Future[object] | None = None
         self._thread.daemon = True  # a connection that was not closed must not keep the interpreter alive
 
     async def __aenter__(self) -> Self:
-        await super().__aenter__()
+        try:
+            await super().__aenter__()
+        except BaseException:
+            await self._thread_ended()
+            raise
         return self
+
+    def stop(self) -> asyncio.Future[object] | None:
+        self._stopped = super().stop()
+        return self._stopped
+
+    async def _thread_ended(self) -> None:
+        """Wait for a thread that failed to connect: its last word would find the loop closed."""
+        if self._stopped is not None:
+            await _ended(self._stopped)
 
     async def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the function on the connection's thread. Cancelling the caller does not stop the function."""
@@ -58,19 +69,3 @@ async def _ended(hop: asyncio.Future[T]) -> None:
             continue
     if not hop.cancelled():
         hop.exception()
-
-
-def connect(uri: str, *pragmas: str) -> Connection:
-    """A connection, to be entered with `async with`; the pragmas run first. Transactions are begun by hand."""
-
-    def connector() -> sqlite3.Connection:
-        connection = sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=CACHED_STATEMENTS, check_same_thread=False)
-        try:
-            for pragma in pragmas:
-                connection.execute(f"PRAGMA {pragma}")
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    return Connection(connector)

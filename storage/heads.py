@@ -46,7 +46,7 @@ def actor_name(actor_type: str, actor_id: str | None) -> str:
 def merge(latest: Latest, event: Notifying) -> Latest:
     """Take a later event in."""
     if event.actor == latest.actor:
-        return latest._replace(sequence=event.sequence)
+        return Latest(event.actor, event.sequence, latest.other_actor, latest.other_sequence)
     return Latest(event.actor, event.sequence, latest.actor, latest.sequence)
 
 

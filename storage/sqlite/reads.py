@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections.abc import Collection
 
-from ..records import Address, Cursor, PendingRead, SessionRecord, SessionsPage, StateEvent, StatusRead, StoreStatistics
+from ..records import Address, Cursor, PendingRead, SessionRecord, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
 from . import chain
 from .events import EVENT_COLUMNS, to_event
 from .folds import SessionRow, load_one, record_of, to_record
@@ -86,8 +86,9 @@ def _to_cursor(pair: Pair) -> Cursor:
 
 _OPEN_OF_WATCHER = (
     "FROM cursors c INDEXED BY cursors_open WHERE c.watcher_id IN (SELECT head_id FROM heads WHERE session_key = :watcher) "
-    "AND c.notified > c.last_seen AND c.target_id NOT IN (SELECT h.head_id FROM json_each(:excluding) excluded "
-    "CROSS JOIN heads h ON h.session_key = json_extract(excluded.value, '$[0]') AND h.agent_id = json_extract(excluded.value, '$[1]'))"
+    "AND c.notified > c.last_seen AND (c.target_id, c.last_seen, c.notified) NOT IN ("
+    "SELECT h.head_id, json_extract(x.value, '$[1]'), json_extract(x.value, '$[2]') FROM json_each(:excluding) x "
+    "CROSS JOIN heads h ON h.session_key = json_extract(x.value, '$[0][0]') AND h.agent_id = json_extract(x.value, '$[0][1]'))"
 )
 _PENDING = (
     f"WITH shown AS (SELECT c.watcher_id, c.target_id {_OPEN_OF_WATCHER} ORDER BY c.notified LIMIT :limit) "
@@ -97,7 +98,7 @@ _PENDING = (
 )
 
 
-def pending(connection: sqlite3.Connection, watcher: str, limit: int | None, excluding: Collection[Address]) -> PendingRead:
+def pending(connection: sqlite3.Connection, watcher: str, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
     """Opened notices as `Store.pending` says. No two of them share a notified position, since each is the sequence of an event."""
     wanted = {"watcher": watcher, "excluding": json.dumps(list(excluding)), "limit": -1 if limit is None else limit}
     total = connection.execute(f"SELECT count(*) {_OPEN_OF_WATCHER}", wanted).fetchone()[0]

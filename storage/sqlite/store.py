@@ -5,25 +5,26 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from itertools import cycle
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
-from ..connection import Connection, connect
+from ..connection import Connection
 from ..errors import StoreError
-from ..migrate import check_version, load_migrations, migrate, schema_version
-from ..records import Address, Cursor, PendingRead, SessionsPage, StateEvent, StatusRead, StoreStatistics
+from ..records import Address, Cursor, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
 from ..writes import Commit, Write
 from . import reads
 from .apply import apply
-from .transaction import Transaction, store_error, transact
+from .files import open_for_reading, open_for_writing
+from .folds import Fold
+from .known import KnownFolds
+from .transaction import Transaction, roll_back, store_error, transact
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 READERS = 2
-OPEN_TIMEOUT_S = 5.0
-_COMMON_PRAGMAS = (f"busy_timeout = {round(OPEN_TIMEOUT_S * 1000)}", "cache_size = -16000", "temp_store = memory")
 
 
 class SqliteStore:
@@ -36,6 +37,7 @@ class SqliteStore:
         self._readers = cycle(readers)
         self._new_session_id = new_session_id
         self._resources = resources
+        self._known = KnownFolds()
 
     async def commit(self, writes: Sequence[Write], *, busy_timeout_s: float) -> Commit:
         if self._writer is None:
@@ -46,7 +48,13 @@ class SqliteStore:
             raise StoreError("the store is closed") from error
 
     def _transact(self, connection: sqlite3.Connection, writes: Sequence[Write], busy_timeout_s: float) -> Commit:
-        return transact(connection, lambda: apply(Transaction(connection, self._new_session_id), writes), busy_timeout_s)
+        def work() -> tuple[Commit, dict[Address, Fold]]:
+            known = self._known.take(connection)
+            return apply(Transaction(connection, self._new_session_id), writes, known), known
+
+        commit, known = transact(connection, work, busy_timeout_s)
+        self._known.give_back(known)
+        return commit
 
     async def status(self, address: Address, *, changes_since: int | None, limit: int) -> StatusRead | None:
         return await self._read(reads.status, address, changes_since, limit)
@@ -69,7 +77,7 @@ class SqliteStore:
     async def cursors(self, watcher: str | None) -> tuple[Cursor, ...]:
         return await self._read(reads.cursors, watcher)
 
-    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Address]) -> PendingRead:
+    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
         return await self._read(reads.pending, watcher, limit, tuple(excluding))
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:
@@ -94,59 +102,22 @@ class SqliteStore:
 def _in_snapshot(
     connection: sqlite3.Connection, read: Callable[Concatenate[sqlite3.Connection, P], T], /, *args: P.args, **kwargs: P.kwargs
 ) -> T:
+    roll_back(connection)  # in case an earlier rollback failed: it would show the state of then for ever
     connection.execute("BEGIN")
     try:
         return read(connection, *args, **kwargs)
     finally:
-        connection.execute("ROLLBACK")
+        roll_back(connection)
 
 
 @asynccontextmanager
 async def open_sqlite(path: Path, *, synchronous: str, read_only: bool, new_session_id: Callable[[], str]) -> AsyncIterator[SqliteStore]:
     """Open the database; see `open_store`."""
     async with AsyncExitStack() as resources:
-        try:
-            store = await _open(path, synchronous, read_only, new_session_id, resources)
-        except (sqlite3.Error, StoreError) as error:
-            raise _explained(path, error, read_only) from error
-        yield store
+        writer = None if read_only else await _enter(resources, partial(open_for_writing, path, synchronous))
+        readers = [await _enter(resources, partial(open_for_reading, path)) for _ in range(READERS)]
+        yield SqliteStore(writer, readers, new_session_id, resources)
 
 
-async def _open(path: Path, synchronous: str, read_only: bool, new_session_id: Callable[[], str], resources: AsyncExitStack) -> SqliteStore:
-    _check_path(path, read_only)
-    writer = None if read_only else await resources.enter_async_context(_writer(path, synchronous))
-    if writer is not None:
-        await writer.run(migrate, load_migrations())
-    readers = [await resources.enter_async_context(_reader(path)) for _ in range(READERS)]
-    await readers[0].run(_check_schema)
-    return SqliteStore(writer, readers, new_session_id, resources)
-
-
-def _writer(path: Path, synchronous: str) -> Connection:
-    return connect(f"{path.as_uri()}?mode=rwc", *_COMMON_PRAGMAS, f"synchronous = {synchronous}", "journal_size_limit = 67108864")
-
-
-def _reader(path: Path) -> Connection:
-    return connect(f"{path.as_uri()}?mode=ro", *_COMMON_PRAGMAS, "query_only = on")
-
-
-def _check_path(path: Path, read_only: bool) -> None:
-    if path.is_dir():
-        raise StoreError("this is a folder, not a database")
-    if not path.parent.is_dir():
-        raise StoreError(f"the folder {path.parent} does not exist")
-    if read_only and not path.exists():
-        raise StoreError("there is no such database")
-
-
-def _check_schema(connection: sqlite3.Connection) -> None:
-    version, newest = schema_version(connection), load_migrations()[-1].version
-    check_version(version, newest)
-    if version < newest:
-        raise StoreError(f"the database has schema version {version}, {newest} is needed: open it once for writing")
-
-
-def _explained(path: Path, error: Exception, read_only: bool) -> StoreError:
-    known = error if isinstance(error, StoreError) else store_error(error)
-    purpose = " for reading" if read_only else ""
-    return type(known)(f"cannot open {path}{purpose}: {known}")
+async def _enter(resources: AsyncExitStack, connector: Callable[[], sqlite3.Connection]) -> Connection:
+    return await resources.enter_async_context(Connection(connector))

@@ -58,12 +58,12 @@ def transact(connection: sqlite3.Connection, work: Callable[[], T], busy_timeout
 
 
 def _begin_and_work(connection: sqlite3.Connection, work: Callable[[], T]) -> T:
-    _roll_back(connection)  # in case an earlier rollback failed
+    roll_back(connection)  # in case an earlier rollback failed
     connection.execute("BEGIN IMMEDIATE")
     try:
         return work()
     except BaseException:
-        _roll_back(connection)
+        roll_back(connection)
         raise
 
 
@@ -73,11 +73,12 @@ def _commit(connection: sqlite3.Connection) -> None:
     except sqlite3.Error as error:
         if not connection.in_transaction:
             raise CommitUnknownError(f"the commit raised, and its outcome is unknown: {error}") from error
-        _roll_back(connection)
+        roll_back(connection)
         raise
 
 
-def _roll_back(connection: sqlite3.Connection) -> None:
+def roll_back(connection: sqlite3.Connection) -> None:
+    """Leave the transaction, if the connection is in one: after grave errors SQLite has left it by itself."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
 
