@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ..storage.records import Address, Shown
+from ..storage.records import Shown
 
 
 @dataclass(slots=True)
@@ -25,9 +25,9 @@ class Claims:
         self._turns.setdefault(watcher, {})[self._last_turn] = ()
         return self._last_turn
 
-    def taken(self, watcher: str) -> frozenset[Address]:
-        """The targets whose notices are in some open turn of this watcher."""
-        return frozenset(notice.target for shown in self._turns.get(watcher, {}).values() for notice in shown)
+    def taken(self, watcher: str) -> frozenset[Shown]:
+        """The notices that are in some open turn of this watcher."""
+        return frozenset(notice for shown in self._turns.get(watcher, {}).values() for notice in shown)
 
     def watchers(self) -> set[str]:
         """The watchers that have an open turn."""

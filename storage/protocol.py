@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from .records import Address, Cursor, PendingRead, SessionsPage, StateEvent, StatusRead, StoreStatistics
+from .records import Address, Cursor, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
 from .writes import Commit, Write
 
 
@@ -50,8 +50,9 @@ class Store(Protocol):
         """Every cursor that the watcher holds (None: all cursors), ordered by watcher, then target."""
         ...
 
-    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Address]) -> PendingRead:
-        """The watcher's opened notices, but for those on the targets excluded; at most `limit` of them."""
+    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
+        """The watcher's opened notices, at most `limit` of them, but for the very ones excluded: a target that was watched anew
+        meanwhile has another notice."""
         ...
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:

@@ -14,8 +14,26 @@ from typing import Any
 import pytest
 
 from kizuki.actors import Actor, Gateway, GatewayConfig, InvalidArgument, InvalidSessionKey, ManualClock, UnknownSession
-from tests.system.cast import CHILD, DAY_MS, DAY_S, GLOBAL, MAIN, NOW, OPS, OTHER, PERSON
-from tests.system.cast import changes, family, human, pair, positions, sequences, show, there, version
+from tests.system.cast import (
+    CHILD,
+    DAY_MS,
+    DAY_S,
+    GLOBAL,
+    MAIN,
+    NOW,
+    OPS,
+    OTHER,
+    PERSON,
+    changes,
+    family,
+    human,
+    pair,
+    positions,
+    sequences,
+    show,
+    there,
+    version,
+)
 from tests.system.conftest import Opening
 
 # -- 1.1 kinds ---------------------------------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kizuki.actors import Actor, Dispatched, Gateway, GatewayConfig, InvalidArgument, InvalidSessionKey, ManualClock, UnknownSession
-from tests.system.cast import CHILD, GLOBAL, MAIN, OPS, PERSON
-from tests.system.cast import changes, family, human, pair, positions, show, there, version
+from tests.system.cast import CHILD, GLOBAL, MAIN, OPS, PERSON, changes, family, human, pair, positions, show, there, version
 from tests.system.conftest import Opening
 
 # -- 2.1 what there is ---------------------------------------------------------------------------------------------------------

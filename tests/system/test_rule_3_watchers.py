@@ -19,8 +19,24 @@ from kizuki.actors import (
     ManualClock,
     UnknownSession,
 )
-from tests.system.cast import CHILD, DAY_S, GLOBAL, MAIN, OPS, OTHER, PERSON
-from tests.system.cast import changes, family, human, pair, positions, show, targets, there, version
+from tests.system.cast import (
+    CHILD,
+    DAY_S,
+    GLOBAL,
+    MAIN,
+    OPS,
+    OTHER,
+    PERSON,
+    changes,
+    family,
+    human,
+    pair,
+    positions,
+    show,
+    targets,
+    there,
+    version,
+)
 from tests.system.conftest import Opening
 
 # -- 3.1 implicit ---------------------------------------------------------------------------------------------------------------
