@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from kizuki.actors.upstream.claude import (
     PENDING_MAX,
     SEEN_MAX,
-    TYPES_WITHOUT_TURNS,
     WRITE_DELAY_MS,
     TranscriptReader,
     is_subagent_path,
@@ -110,9 +109,10 @@ def test_rule_2_precedes_everything() -> None:
 
 
 def test_rule_3_repeated_id() -> None:
-    """A turn whose row comes again with the same id counts once, mid-turn ones and compactions too."""
+    """A row that could signal something counts once when it comes again with the same id, whoever wrote it."""
     boundary = {"type": "system", "subtype": "compact_boundary", "uuid": "c"}
-    for row in (user(**HUMAN_ORIGIN), user(), queued(), boundary):
+    others = [user(origin={"kind": "peer"}), user(origin={"kind": "channel"}), user(promptSource="sdk")]
+    for row in (user(**HUMAN_ORIGIN), user(), queued(), boundary, *others):
         assert [classified.rule for classified in read(row, row)][1] == 3
 
 
@@ -133,9 +133,16 @@ def test_rule_4_compact_boundary() -> None:
     """The boundary of a compaction gives `compacted`, named by its row's id."""
     (classified,) = read({"type": "system", "subtype": "compact_boundary", "uuid": "c", "compactMetadata": {"trigger": "auto"}})
     assert (classified.row_class, classified.rule, classified.id) == (RowClass.COMPACTED, 4, "c")
+    assert verdict(user(subtype="compact_boundary", **HUMAN_ORIGIN)) == (RowClass.HUMAN, 11)
 
 
-@pytest.mark.parametrize("kind", sorted(TYPES_WITHOUT_TURNS))
+OTHER_TYPES = (
+    "assistant system progress summary file-history-snapshot queue-operation last-prompt mode permission-mode ai-title custom-title"
+    " tag agent-name agent-setting pr-link bridge-session content-replacement"
+)
+
+
+@pytest.mark.parametrize("kind", OTHER_TYPES.split())
 def test_rule_4_known_types(kind: str) -> None:
     """Rows of other known types hold no turn, even with a person's provenance, and are not counted as unknown."""
     assert verdict({**user(**HUMAN_ORIGIN), "type": kind}) == (RowClass.NOT_A_TURN, 4)
@@ -168,6 +175,7 @@ def test_rule_5_queued_command() -> None:
         queued(type="hook_success"),
         queued(origin={"kind": "peer"}),
         queued(origin={"kind": "task-notification"}, commandMode="task-notification"),
+        queued(origin={"kind": "channel"}),
         queued(origin=None),
         queued(prompt="  \n"),
     ],
@@ -216,6 +224,21 @@ def test_rule_9_meta() -> None:
     assert verdict(user(isMeta=True, **HUMAN_ORIGIN)) == (RowClass.MACHINE, 9)
     peer = user("Another Claude session sent a message: <cross-session-message>hi</cross-session-message>", isMeta=True)
     assert verdict({**peer, "origin": {"kind": "peer", "name": "bridge"}}) == (RowClass.AGENT, 9)
+
+
+@pytest.mark.parametrize(
+    ("row", "rule"),
+    [
+        (user(isSidechain=True, isCompactSummary=True), 7),
+        (user(isCompactSummary=True, isMeta=True, origin={"kind": "peer"}), 8),
+        (user(isMeta=True, toolUseResult="x"), 9),
+        (user({"new": 1}, toolUseResult="x"), 10),
+        (user("", toolUseResult="x"), 10),
+    ],
+)
+def test_first_match_wins(row: object, rule: int) -> None:
+    """Where several rules of the table apply, the first of them decides."""
+    assert verdict(row)[1] == rule
 
 
 def test_absent_meta_is_the_norm() -> None:
@@ -436,7 +459,7 @@ def test_seen_ids_are_bounded() -> None:
 def test_rule_19_entry_point() -> None:
     """In an old file the entry point of an SDK marks a program's prompt; that of a terminal does not."""
     assert verdict(user(entrypoint="sdk-py")) == (RowClass.PROGRAMMATIC, 19)
-    assert verdict(user(entrypoint="cli")) == (RowClass.HUMAN, 20)
+    assert verdict(user(entrypoint="cli")) == verdict(user(entrypoint="standalone")) == (RowClass.HUMAN, 20)
 
 
 @pytest.mark.parametrize("content", ["rename", "<div>pasted</div>", [text_block("hi")], [{"type": "image"}], [{"type": "document"}]])
