@@ -101,6 +101,7 @@ def _human_turn(target: Address, report: HumanTurn, now_ms: int, record_unwatche
         summary(EventKind.HUMAN_DIRECT_MESSAGE, report.channel),
         run_id=report.run_id,
         occurred_at_ms=occurrence_ms(report.occurred_at_ms, now_ms),
+        payload={"turns": report.turns} if report.turns > 1 else None,
         dedupe_key=report.dedupe_key,
         only_if_watched=not record_unwatched,
     )
