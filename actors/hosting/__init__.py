@@ -1,0 +1,1 @@
+"""How people and hosts run kizuki: the command line, and what it shows."""

@@ -1,0 +1,128 @@
+"""The documents of the reading commands as tables for people."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from .output import Cut, since, table, text
+
+Row = Mapping[str, Any]
+
+WIDE: Final = 100
+"""Columns of a terminal from which on a table of sessions shows everything."""
+
+_ACTOR_STYLES: Final = {"human": "green", "agent": "cyan", "system": "dim"}
+
+
+def show_status(console: Console, document: Row, now_ms: int) -> None:
+    """One session, and the changes that were asked for."""
+    facts = Table.grid(padding=(0, 2))
+    for name, value in _status_facts(document):
+        facts.add_row(Text(name, "dim"), value)
+    console.print(text(document["sessionKey"], "bold"))
+    console.print(Padding.indent(facts, 2))
+    changes = document.get("stateChanges")
+    if changes is not None:
+        console.print()
+        show_changes(console, changes, now_ms)
+
+
+def _status_facts(document: Row) -> Iterable[tuple[str, Text]]:
+    yield "agent", text(document["agentId"])
+    yield "session id", text(document["sessionId"])
+    yield "status", Text.assemble(text(document["status"]), ("  a database cannot tell which runs are active", "dim"))
+    yield "state version", text(document["stateVersion"])
+
+
+def show_changes(console: Console, changes: Row, now_ms: int) -> None:
+    """A delta: its events, and what the reader must know beside them."""
+    if changes["historyGap"]:
+        console.print(Text.assemble(("history gap  ", "bold red"), text(changes["hint"])))
+    if not changes["events"]:
+        console.print(Text("no changes", "dim"))
+        return
+    console.print(events_table(changes["events"], now_ms, with_session=False))
+    if changes["truncated"]:
+        console.print(Text(f"more follow: --since {changes['nextChangesSince']}", "yellow"))
+
+
+def events_table(events: Iterable[Row], now_ms: int, *, with_session: bool) -> Table:
+    """Events, oldest first."""
+    session = ("SESSION",) if with_session else ()
+    made = table("SEQUENCE", "WHEN", *session, "ACTOR", "SUMMARY", right=("SEQUENCE",), flexible=(*session, "ACTOR", "SUMMARY"))
+    for event in events:
+        key = (Cut(event["sessionKey"]),) if with_session else ()
+        made.add_row(text(event["sequence"]), text(since(event["occurredAt"], now_ms), "dim"), *key, _actor(event), _summary(event))
+    return made
+
+
+def _actor(event: Row) -> Cut:
+    name = event["actorType"] if event.get("actorId") is None else f"{event['actorType']} {event['actorId']}"
+    return Cut(name, _ACTOR_STYLES.get(event["actorType"], ""))
+
+
+def _summary(event: Row) -> Text:
+    payload = "".join(f"  {name} {value}" for name, value in event.get("payload", {}).items())
+    return Text.assemble(text(event["summary"]), text(payload, "dim"))
+
+
+def show_events(console: Console, document: Row, now_ms: int, *, with_session: bool) -> None:
+    """The newest events."""
+    if not document["events"]:
+        console.print(Text("no events", "dim"))
+        return
+    console.print(events_table(document["events"], now_ms, with_session=with_session))
+
+
+def show_sessions(console: Console, document: Row, now_ms: int) -> None:
+    """A page of sessions."""
+    if not document["sessions"]:
+        console.print(Text("no sessions", "dim"))
+    else:
+        console.print(_sessions_table(document["sessions"], now_ms, wide=console.width >= WIDE))
+    if document["hasMore"]:
+        console.print(Text.assemble(("more follow: --after ", "yellow"), text(repr(document["nextAfter"]), "yellow")))
+    if "total" in document:
+        console.print(Text(f"{document['total']} in all", "dim"))
+
+
+def _sessions_table(sessions: Iterable[Row], now_ms: int, *, wide: bool) -> Table:
+    """Where there is no room for everything, parents and labels are left out rather than all columns cut."""
+    further = ("PARENT", "LABEL") if wide else ()
+    made = table("SESSION", "AGENT", "KIND", "VERSION", "UPDATED", *further, right=("VERSION",), flexible=("SESSION", *further))
+    for session in sessions:
+        version, updated = text(session.get("stateVersion", "")), text(since(session["updatedAt"], now_ms), "dim")
+        extra = (Cut(session.get("parent", "")), Cut(session.get("label", ""))) if wide else ()
+        made.add_row(Cut(session["sessionKey"]), text(session["agentId"]), text(session["kind"]), version, updated, *extra)
+    return made
+
+
+def show_watches(console: Console, document: Row) -> None:
+    """Cursors with their three positions."""
+    if not document["watches"]:
+        console.print(Text("no watches", "dim"))
+        return
+    made = table(
+        "WATCHER", "TARGET", "SEEN", "NOTIFIED", "MATERIAL", "PENDING",
+        right=("SEEN", "NOTIFIED", "MATERIAL"), flexible=("WATCHER", "TARGET"),
+    )  # fmt: skip
+    for watch in document["watches"]:
+        positions = (text(watch[name]) for name in ("lastSeen", "notified", "material"))
+        made.add_row(
+            Cut(watch["watcher"]), Cut(watch["target"]), *positions, Text("yes", "yellow") if watch["pending"] else Text("no", "dim")
+        )
+    console.print(made)
+
+
+def show_notices(console: Console, document: Row) -> None:
+    """Notices as the next turns will show them, each whole: this is what a model reads."""
+    if not document["notices"]:
+        console.print(Text("no notices", "dim"))
+    for notice in document["notices"]:
+        console.print(text(notice["text"]), soft_wrap=True)
