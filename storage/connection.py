@@ -14,6 +14,8 @@ from typing import Concatenate, ParamSpec, Self, TypeVar, cast
 
 import aiosqlite
 
+from .handoff import handoff
+
 logging.getLogger("aiosqlite").setLevel(logging.INFO)  # its DEBUG prints parameters, which is other people's data
 
 P = ParamSpec("P")
@@ -47,7 +49,8 @@ class Connection(aiosqlite.Connection):
 
     async def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the function on the connection's thread. Cancelling the caller does not stop the function."""
-        result = await self._execute(function, self._conn, *args, **kwargs)  # type: ignore[no-untyped-call]
+        with handoff():
+            result = await self._execute(function, self._conn, *args, **kwargs)  # type: ignore[no-untyped-call]
         return cast(T, result)
 
     async def run_whole(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:

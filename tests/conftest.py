@@ -27,6 +27,8 @@ MAY_BLOCK = (
     ("os.stat", "linecache.py", "checkcache"),
     ("io.TextIOWrapper.read", "linecache.py", "updatecache"),
     ("io.BufferedReader.read", "linecache.py", "updatecache"),
+    # The pause that lets the database's thread have the interpreter lock: some tens of microseconds a turn, and only of a busy loop.
+    ("time.sleep", "storage/handoff.py", "_turn_over"),
 )
 """Calls that may block the loop for a moment: the call, and the file and the function below which it may."""
 
