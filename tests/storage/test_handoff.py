@@ -17,7 +17,7 @@ from kizuki.storage.handoff import BUSY_TURN_S, PAUSE_S, Handoff, handoff, pause
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses that are made, each of which then takes no time."""
     made: list[float] = []
-    monkeypatch.setattr(handoff_module.time, "sleep", made.append)
+    monkeypatch.setattr("kizuki.storage.handoff.time.sleep", made.append)
     return made
 
 
