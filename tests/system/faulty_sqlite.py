@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import pytest
 
-Kind = Literal["disk", "locked", "rolled back", "committed"]
-"""How a statement fails. `disk`, `locked`: it does nothing and says so. `rolled back`: as SQLite does after grave errors, the
+Kind = Literal["disk", "locked", "rolled_back", "committed"]
+"""How a statement fails. `disk`, `locked`: it does nothing and says so. `rolled_back`: as SQLite does after grave errors, the
 whole transaction is gone with it. `committed`: a COMMIT took effect, and says that it failed; another statement fails as with `disk`."""
 
 _ERRORS = {"locked": ("database is locked", sqlite3.SQLITE_BUSY)}
@@ -50,7 +50,7 @@ class Faults:
             return execute()
         if self._kind == "committed" and statement == "COMMIT":
             execute()
-        if self._kind == "rolled back" and connection.in_transaction:
+        if self._kind == "rolled_back" and connection.in_transaction:
             sqlite3.Connection.execute(connection, "ROLLBACK")
         text, code = _ERRORS.get(self._kind, ("disk I/O error", sqlite3.SQLITE_IOERR))
         error = sqlite3.OperationalError(text)
@@ -63,11 +63,11 @@ class FaultyConnection(sqlite3.Connection):
 
     faults: Faults
 
-    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:  # type: ignore[override]
+    def execute(self, sql: str, *args: Any) -> sqlite3.Cursor:
         result: sqlite3.Cursor = self.faults.run(self, sql, functools.partial(super().execute, sql, *args))
         return result
 
-    def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:  # type: ignore[override]
+    def executemany(self, sql: str, *args: Any) -> sqlite3.Cursor:
         result: sqlite3.Cursor = self.faults.run(self, sql, functools.partial(super().executemany, sql, *args))
         return result
 
