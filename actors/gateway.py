@@ -275,8 +275,8 @@ class Gateway:
         try:
             current = await self._take(source, number, limit)
             yield current
-            await self._end_well(source, number)
             ended_well = True
+            await self._end_well(source, number)
         finally:
             self._over(source, number, current, ended_well)
 
@@ -491,13 +491,11 @@ class Gateway:
             logger(watcher=watcher).warning("acknowledgement lost, the notices will be shown again", error=str(error))
 
     def _over(self, watcher: str, number: int, current: Turn | None, ended_well: bool) -> None:
-        """End the turn: what it still holds goes back, and the watcher is woken again where anything is left."""
+        """End the turn: what it still holds goes back, and the watcher is woken again where anything is left, or has come meanwhile."""
         returned = self._system.claims.release(watcher, number)
         self._system.counters.notices_returned += len(returned)
-        if current is not None and self._closed is None and (returned or current.remaining):
+        if current is not None and self._closed is None:
             self._system.watcher(watcher).ask(TurnOver(failed=not ended_well or bool(returned)))
-        elif ended_well:
-            self._system.wakes.turn_ended_well(watcher)
 
     async def _drain(self, watcher: str, limit: int) -> list[Notice]:
         number = self._system.claims.open(watcher)

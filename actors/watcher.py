@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from pykka import ActorDeadError
+
+from ..storage.errors import StoreError
 from ..storage.protocol import Store
 from ..storage.records import Cursor, PendingRead, Shown
 from ..storage.writes import Acknowledge, Acknowledged, OpenOwed
@@ -100,9 +103,15 @@ class WatcherActor(AsyncioActor):
             self._wakes.turn_ended_well(self._key)
         if is_subagent(self._key):
             return
-        read = await self._read_pending(WAKE_REASONS_MAX)
-        reasons = tuple(cursor.target.session_key for cursor in read.cursors)
-        if reasons and failed:
-            self._wakes.turn_failed(self._key, reasons, self._clock.monotonic())
-        elif reasons:
-            self._wakes.opened(self._key, reasons, self._clock.monotonic())
+        try:
+            read = await self._read_pending(WAKE_REASONS_MAX)
+        except (StoreError, ActorDeadError):  # something may be left, so ask: the heartbeat looks before it wakes
+            self._request_wake((), failed)
+        else:
+            reasons = tuple(cursor.target.session_key for cursor in read.cursors)
+            if reasons:
+                self._request_wake(reasons, failed)
+
+    def _request_wake(self, reasons: tuple[str, ...], failed: bool) -> None:
+        request = self._wakes.turn_failed if failed else self._wakes.opened
+        request(self._key, reasons, self._clock.monotonic())
