@@ -80,9 +80,11 @@ def _prepared(connection: sqlite3.Connection, prepare: Callable[[], None]) -> sq
 
 def _prepare_for_writing(connection: sqlite3.Connection, synchronous: str) -> None:
     _set(connection, *_PRAGMAS)
-    schema_version(connection)  # nobody else's database is turned to write-ahead logging
+    migrations = load_migrations()
+    # Neither somebody else's database nor one of a newer release is turned to write-ahead logging.
+    check_version(schema_version(connection), migrations[-1].version)
     _set(connection, *_WRITING, f"synchronous = {synchronous}")
-    migrate(connection, load_migrations())
+    migrate(connection, migrations)
 
 
 def _prepare_for_reading(connection: sqlite3.Connection) -> None:
