@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
-from .errors import CommitUnknownError, StoreBusyError, StoreError
+from .errors import CommitUnknownError, StoreBusyError, StoreError, WriteRefusedError
 from .protocol import Store
 from .sqlite.store import open_sqlite
 
-__all__ = ["CommitUnknownError", "Store", "StoreBusyError", "StoreError", "open_store"]
+__all__ = ["CommitUnknownError", "Store", "StoreBusyError", "StoreError", "WriteRefusedError", "open_store"]
 
 
 def _random_session_id() -> str:

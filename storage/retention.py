@@ -14,5 +14,5 @@ def next_slice_rows(rows: int, elapsed_s: float) -> int:
     It aims at `SLICE_TARGET_S`. One measurement may at most double the size, for a slice that found little to do says little
     about one that finds much; it may shrink it at once, for a slice too long is what others feel.
     """
-    fitting = int(rows * SLICE_TARGET_S / elapsed_s) if elapsed_s > 0 else rows * 2
-    return max(SLICE_ROWS_MIN, min(fitting, rows * 2, SLICE_ROWS_MAX))
+    fitting = rows * SLICE_TARGET_S / elapsed_s if elapsed_s > 0 else SLICE_ROWS_MAX
+    return max(SLICE_ROWS_MIN, int(min(fitting, rows * 2, SLICE_ROWS_MAX)))
