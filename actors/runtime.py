@@ -78,8 +78,8 @@ class InboxFullError(Exception):
     """A tell found no room in the actor's bounded inbox. The mail was not taken."""
 
 
-class HandlerCancelledError(Exception):
-    """The handler that was to answer was cancelled. What it had done until then stays done."""
+class HandlerCancelledError(ActorDeadError):
+    """The handler that was to answer was cancelled, which has ended its actor. What it had done until then stays done."""
 
 
 class WouldBlockError(RuntimeError):
