@@ -49,6 +49,10 @@ class Queued:
         self.reply = reply
         self.since = since
 
+    @property
+    def is_answered(self) -> bool:
+        return self.reply is None or self.reply.done()
+
     def answer(self, result: object) -> None:
         if self.reply is not None:
             self.reply.resolve(result)
@@ -86,6 +90,8 @@ class LogActor(AsyncioActor):
         self._on_opened = on_opened
         self._on_unknown = on_unknown
         self._queue: list[Queued] = []
+        self._in_hand: list[Queued] = []
+        """What the commit under way is to write."""
         self._flush_mailed = False
         self._retry = Timer(clock, self.actor_ref)
 
@@ -103,8 +109,13 @@ class LogActor(AsyncioActor):
         self._abandon(StoreError("the log has stopped"))
 
     def on_failure(self, *_exc_info: object) -> None:
+        """Whoever waits is answered; whether the commit under way takes effect is for the store to tell."""
         self._retry.cancel()
-        self._abandon(StoreError("the log has failed"))
+        error = StoreError("the log has failed")
+        if self._in_hand:
+            self._give_up([item for item in self._in_hand if not item.is_answered], error)
+            self._on_unknown()
+        self._abandon(error)
 
     def _mail_flush(self) -> None:
         if not self._flush_mailed:
@@ -117,7 +128,9 @@ class LogActor(AsyncioActor):
         if self._state.owed:
             group.append(Queued(OpenOwed(self._clock.now_ms(), OPENINGS_PER_COMMIT), None, self._clock.monotonic()))
         if group:
+            self._in_hand = group
             await self._commit(group)
+            self._in_hand = []
         if self._queue or (self._state.owed and not self._retry.is_set):
             self._mail_flush()
 
