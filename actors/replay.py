@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from pykka import ActorDeadError
+
 from ..storage.errors import StoreError
 from ..storage.retention import SLICE_ROWS_FIRST
 from ..storage.writes import ExpireCursors, Replay, Replayed
@@ -30,6 +32,8 @@ RETRY_S: Final = 1.0
 class ReplayProgress:
     """How far the replay has come."""
 
+    asked_for: bool = False
+    """Whether the start has asked for it: from then on it goes on by itself."""
     begun: bool = False
     after: tuple[int, int] | None = None
     """The last pair replayed, in the store's order."""
@@ -61,12 +65,13 @@ class ReplayActor(AsyncioActor):
         self._timer = Timer(clock, self.actor_ref)
 
     def on_start(self) -> None:
-        if self._progress.begun:
+        if self._progress.asked_for and not self._progress.finished:
             self.actor_ref.tell(ReplayNext())
 
     async def on_receive(self, message: BeginReplay | ReplayNext | ReplayWatcher | Tick) -> None:
         match message:
             case BeginReplay():
+                self._progress.asked_for = True
                 await self._begin()
             case ReplayWatcher():
                 await self._replay_watcher(message.watcher)
@@ -74,6 +79,9 @@ class ReplayActor(AsyncioActor):
                 await self._go_on()
 
     def on_stop(self) -> None:
+        self._timer.cancel()
+
+    def on_failure(self, *_exc_info: object) -> None:
         self._timer.cancel()
 
     async def _begin(self) -> None:
@@ -96,7 +104,7 @@ class ReplayActor(AsyncioActor):
             await self._begin()
             if not self._progress.finished:
                 await self._replay_slice()
-        except StoreError as error:
+        except (StoreError, ActorDeadError) as error:
             logger().warning("replay waits for the store", error=str(error))
             self._timer.set(RETRY_S)
 
