@@ -59,6 +59,9 @@ class RetentionActor(AsyncioActor):
     def on_stop(self) -> None:
         self._timer.cancel()
 
+    def on_failure(self, *_exc_info: object) -> None:
+        self._timer.cancel()
+
     async def _prune_by_the_clock(self) -> None:
         try:
             removed = await self._prune()

@@ -65,6 +65,9 @@ class SupervisorActor(AsyncioActor):
         for delay in self._delays:
             delay.cancel()
 
+    def on_failure(self, *_exc_info: object) -> None:
+        self.on_stop()
+
     def _begin(self) -> None:
         for name in self._children:
             self._start_child(name)
