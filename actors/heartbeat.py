@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Final
 
 from ..storage.errors import StoreError
@@ -67,8 +68,9 @@ class HeartbeatActor(AsyncioActor):
     def on_failure(self, *_exc_info: object) -> None:
         """What was under way is asked again by the next heartbeat: once too often rather than never."""
         self._end()
-        for watcher, wake in (self._under_way | self._again).items():
-            self._book.opened(watcher, wake.reasons, self._clock.monotonic())
+        for requests in (self._under_way, self._again):
+            for watcher, wake in requests.items():
+                self._book.opened(watcher, wake.reasons, self._clock.monotonic())
 
     def _end(self) -> None:
         self._timer.cancel()
@@ -97,13 +99,17 @@ class HeartbeatActor(AsyncioActor):
 
     async def _wake_if_pending(self, watcher: str, wake: WakeRequest) -> None:
         if watcher in self._under_way:
-            self._again[watcher] = wake
-        elif await self._is_pending(watcher):
-            self._under_way[watcher] = wake
+            earlier = self._again.get(watcher)
+            self._again[watcher] = wake if earlier is None else replace(wake, reasons=earlier.reasons + wake.reasons)
+            return
+        self._under_way[watcher] = wake  # from here on, so that a failure of the look forgets nobody either
+        if await self._is_pending(watcher):
             self._counters.wakes += 1
             call = asyncio.create_task(self._call(watcher, wake), name="kizuki wake")
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
+        else:
+            del self._under_way[watcher]
 
     async def _is_pending(self, watcher: str) -> bool:
         """Whether there is still something to wake for; where the store cannot say, there is."""
