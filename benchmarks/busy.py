@@ -1,0 +1,120 @@
+"""Commits beside a host that keeps the loop busy with Python of its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from statistics import median
+from time import perf_counter
+from typing import Any
+from unittest.mock import patch
+
+from kizuki.storage import Store, open_store
+from kizuki.storage.records import Address, SessionDraft
+from kizuki.storage.writes import Append, Watch
+
+from .databases import NOW_MS, folder
+from .rows import Row, percentile
+
+SUITE = "busy"
+WHAT = "commits of 256 events while the host keeps the loop 90 % busy, with and without the loop's pauses"
+
+BATCH = 256
+BUSY_SHARE = 0.9
+PERIOD_S = 0.01
+BETWEEN_S = 0.02
+MOST_MS = 25.0
+
+
+def measure(*, quick: bool) -> list[Row]:
+    """Run the suite."""
+    return [row for turn_us in (50, 500) for row in _with_and_without(turn_us, seconds=2.0 if quick else 8.0)]
+
+
+def _with_and_without(turn_us: int, seconds: float) -> list[Row]:
+    """In short turns with each other, so that both see the same machine."""
+    cured: list[float] = []
+    stalled: list[float] = []
+    for _ in range(4):
+        cured.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 8, nullcontext())))
+        stalled.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 8, _no_pauses())))
+    name = f"turns of {turn_us} µs, commit of {BATCH} events"
+    worst = _row(f"{name}, 99th percentile, against no pauses", percentile(cured, 0.99), percentile(stalled, 0.99))
+    return [
+        replace(worst, target=f"<= {MOST_MS:g} ms", ok=worst.value <= MOST_MS),
+        _row(f"{name}, median, against no pauses", median(cured), median(stalled)),
+    ]
+
+
+def _row(name: str, cured_ms: float, stalled_ms: float) -> Row:
+    return Row(SUITE, name, cured_ms, "ms", stalled_ms, cured_ms / stalled_ms)
+
+
+def _no_pauses() -> AbstractContextManager[Any]:
+    return patch("kizuki.storage.handoff.pause_s", lambda _turn_s: 0.0)
+
+
+async def _commits_ms(turn_s: float, seconds: float, pauses: AbstractContextManager[Any]) -> list[float]:
+    with folder() as place, pauses:
+        async with open_store(place / "store.db") as store:
+            batch = await _watched_batch(store)
+            host = asyncio.create_task(_host(turn_s))
+            try:
+                return await _commit_for(store, batch, seconds)
+            finally:
+                host.cancel()
+                await asyncio.wait([host])
+
+
+async def _commit_for(store: Store, batch: Sequence[Append], seconds: float) -> list[float]:
+    elapsed_ms = []
+    end_s = perf_counter() + seconds
+    while perf_counter() < end_s:
+        await asyncio.sleep(BETWEEN_S)
+        began_s = perf_counter()
+        await store.commit(batch, busy_timeout_s=5.0)
+        elapsed_ms.append((perf_counter() - began_s) * 1e3)
+    return elapsed_ms
+
+
+async def _host(turn_s: float) -> None:
+    """Turns of Python, 90 % of the time."""
+    while True:
+        for _ in range(round(PERIOD_S * BUSY_SHARE / turn_s)):
+            _spin(turn_s)
+            await asyncio.sleep(0)
+        await asyncio.sleep(PERIOD_S * (1 - BUSY_SHARE))
+
+
+def _spin(seconds: float) -> None:
+    end_s = perf_counter() + seconds
+    while perf_counter() < end_s:
+        pass
+
+
+async def _watched_batch(store: Store) -> list[Append]:
+    watcher = Address("agent:main:main", "main")
+    targets = [Address(f"agent:main:subagent:child-{number}", "main") for number in range(BATCH)]
+    watches = [Watch(watcher, SessionDraft("main"), target, SessionDraft("subagent"), NOW_MS) for target in targets]
+    await store.commit(watches, busy_timeout_s=5.0)
+    batch = [_append(target) for target in targets]
+    await store.commit(batch, busy_timeout_s=5.0)
+    return batch
+
+
+def _append(target: Address) -> Append:
+    return Append(
+        target=target,
+        session=SessionDraft("subagent"),
+        kind="human_direct_message",
+        notifies=True,
+        actor_type="human",
+        actor_id=None,
+        run_id=None,
+        occurred_at_ms=NOW_MS,
+        recorded_at_ms=NOW_MS,
+        summary="human message via telegram",
+        only_if_watched=True,
+    )
