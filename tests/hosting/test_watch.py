@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kizuki.actors.hosting.transcripts import FollowedFile, session_key
+from kizuki.actors.upstream.follower import Restart
+from tests.hosting.conftest import Kizuki, command
+
+LONG_AGO_MS = 0
+
+
+def row(uuid: str, text: str = "rename the flag", **fields: object) -> str:
+    """One row that a person typed now."""
+    typed = {"type": "user", "uuid": uuid, "timestamp": datetime.now(UTC).isoformat(), "origin": {"kind": "human"}, "promptSource": "typed"}
+    return json.dumps(typed | {"message": {"role": "user", "content": text}} | fields) + "\n"
+
+
+def transcript(path: Path, *rows: str) -> Path:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(rows)
+    return path
+
+
+def test_whole_files(kizuki: Kizuki, tmp_path: Path) -> None:
+    """`--from-start --once --json` prints one object a file, and makes no database."""
+    first = transcript(tmp_path / "a.jsonl", row("1"), row("2"), '{"type": "assistant"}\n', '{"type": "novelty"}\n', "broken\n")
+    second = transcript(tmp_path / "b.jsonl")
+    ended = kizuki("watch", "--from-start", "--once", "--json", first, second)
+    found = [json.loads(line) for line in ended.out.splitlines()]
+    names = ("path", "catalog", "rows", "humanTurns", "unknownRows")
+    assert [tuple(report[name] for name in names) for report in found] == [
+        (str(first), "claude", 4, 2, 2),
+        (str(second), "claude", 0, 0, 0),
+    ]
+    assert (ended.code, list(tmp_path.glob("*.db*"))) == (0, [])
+    assert "HUMAN TURNS" in kizuki("watch", "--from-start", "--once", first).out
+
+
+def test_real_transcripts(kizuki: Kizuki, pytestconfig: pytest.Config) -> None:
+    """In each of the two real transcripts there is exactly one turn of a person."""
+    files = sorted((pytestconfig.rootpath.parent / "shared" / "fixtures" / "claude").glob("*.jsonl"))
+    if not files:
+        pytest.skip("fixtures: the real transcripts are not here")
+    ended = kizuki("watch", "--from-start", "--once", "--json", *files)
+    assert [json.loads(line)["humanTurns"] for line in ended.out.splitlines()] == [1, 1]
+
+
+def test_files_that_cannot_be_read(kizuki: Kizuki, tmp_path: Path) -> None:
+    """A missing file and a folder are errors of their own, and the files beside them are handled."""
+    good = transcript(tmp_path / "a.jsonl", row("1"))
+    missing = kizuki("watch", "--from-start", "--once", "--json", tmp_path / "none", good)
+    assert (missing.code, json.loads(missing.out)["humanTurns"]) == (3, 1)
+    assert "there is no such file" in missing.err
+    folder = kizuki("watch", "--from-start", "--once", "--json", tmp_path, good)
+    assert (folder.code, json.loads(folder.out)["humanTurns"]) == (1, 1)
+    assert kizuki("watch", tmp_path / "none").code == 3
+
+
+def test_once_without_from_start(kizuki: Kizuki, tmp_path: Path) -> None:
+    """Looking once from the end finds nothing, and a line on standard error says why."""
+    ended = kizuki("watch", "--once", "--json", transcript(tmp_path / "a.jsonl", row("1")))
+    assert (ended.code, json.loads(ended.out)["rows"]) == (0, 0)
+    assert "--from-start" in ended.err
+
+
+def test_session_keys(tmp_path: Path) -> None:
+    """A file's session key is the same each time, and another for another file."""
+    keys = [session_key(path) for path in (tmp_path / "a", tmp_path / "a", tmp_path / "b", Path("a"))]
+    assert keys[0] == keys[1] == keys[3] != keys[2]
+    assert keys[0].startswith("agent:main:catalog:claude:")
+
+
+def test_nothing_moves_until_it_is_kept(tmp_path: Path) -> None:
+    """What was found is found again until it is kept, with the same name; then only what is added is found."""
+    path = transcript(tmp_path / "a.jsonl", row("1"), row("2"))
+    file = FollowedFile(path, LONG_AGO_MS, from_start=True)
+    found = file.scan()
+    again = file.scan()
+    assert (found.rows, found.turns) == (again.rows, again.turns) == (2, 2)
+    assert found.name == again.name
+    file.keep(again)
+    assert file.scan().turns == 0
+    transcript(path, row("3"), row("1"))
+    assert file.scan().turns == 1
+
+
+def test_a_file_that_becomes_another(tmp_path: Path) -> None:
+    """Rule 7.7: a file that became smaller is followed from its new end."""
+    path = transcript(tmp_path / "a.jsonl", row("1"), row("2"))
+    file = FollowedFile(path, LONG_AGO_MS, from_start=False)
+    path.write_text(row("3"), "utf-8")
+    found = file.scan()
+    assert (found.restart, found.turns) == (Restart.TRUNCATED, 0)
+    file.keep(found)
+    transcript(path, row("4"))
+    assert file.scan().turns == 1
+
+
+@asynccontextmanager
+async def watching(*arguments: object) -> AsyncIterator[asyncio.subprocess.Process]:
+    """`kizuki watch --json` as a process, which is killed if it is still running afterwards."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(*command("watch", "--json", *arguments), stdout=pipe, stderr=pipe)
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def said(process: asyncio.subprocess.Process) -> dict[str, Any]:
+    assert process.stdout is not None
+    async with asyncio.timeout(30):
+        line: dict[str, Any] = json.loads(await process.stdout.readline())
+    return line
+
+
+async def interrupted(process: asyncio.subprocess.Process) -> tuple[int | None, str]:
+    process.send_signal(signal.SIGINT)
+    _, err = await process.communicate()
+    return process.returncode, err.decode()
+
+
+async def test_live(tmp_path: Path) -> None:
+    """Rule 1.5: turns appended to a file become one event and one notice with the exact change; Ctrl-C ends it quietly."""
+    path = transcript(tmp_path / "a.jsonl", row("0"))
+    async with watching(path, "--db", tmp_path / "w.db") as process:
+        following = await said(process)
+        assert following == {"type": "following", "path": str(path), "sessionKey": session_key(path)}
+        transcript(path, row("1") + row("2"))
+        first = await said(process)
+        (event,) = first["stateChanges"]["events"]
+        assert (event["summary"], event["payload"]) == ("human message via claude", {"turns": 2})
+        assert first["text"].endswith("changesSince 0.")
+        transcript(path, row("3"))
+        second = await said(process)
+        assert second["text"].endswith(f"changesSince {event['sequence']}.")
+        assert await interrupted(process) == (130, "")
+
+
+async def test_from_start_twice(tmp_path: Path) -> None:
+    """Rule 1.6: a file that is read from its start again records nothing again, and what was added meanwhile is recorded."""
+    path, database = transcript(tmp_path / "a.jsonl", row("1"), row("2")), tmp_path / "w.db"
+    async with watching("--from-start", path, "--db", database) as process:
+        await said(process)
+        assert (await said(process))["stateChanges"]["events"][0]["payload"] == {"turns": 2}
+    async with watching("--from-start", path, "--db", database) as process:
+        await said(process)
+        transcript(path, row("3"))
+        events = (await said(process))["stateChanges"]["events"]
+        assert len(events) == 1
+
+
+async def test_a_notice_that_was_not_shown(tmp_path: Path) -> None:
+    """A notice that one run could not show is shown by the next one as it starts."""
+    path, database = transcript(tmp_path / "a.jsonl"), tmp_path / "w.db"
+    async with watching(path, "--db", database) as process:
+        await said(process)
+        transcript(path, row("1"))
+        text = (await said(process))["text"]
+        process.kill()  # right after it was printed: its turn may not have been acknowledged yet
+    async with watching(path, "--db", database) as process:
+        await said(process)
+        transcript(path, row("2"))
+        shown = await said(process)
+        assert text.startswith('Session "agent:main:catalog')
+        assert shown["text"] == text or shown["text"].endswith("changesSince 1.")
