@@ -80,8 +80,14 @@ def _show(output: Console, rows: Sequence[Row]) -> None:
     )
     for row in rows:
         values = (_number(row.value), text(row.unit), _number(row.baseline), _number(row.ratio), text(row.target or ""))
-        made.add_row(text(row.suite), text(row.name), *values, Text("ok", "green") if row.ok else Text("missed", "bold red"))
+        made.add_row(text(row.suite), text(row.name), *values, _verdict(row))
     output.print(made)
+
+
+def _verdict(row: Row) -> Text:
+    if not row.ok:
+        return Text("missed", "bold red")
+    return Text() if row.target is None else Text("ok", "green")
 
 
 def _number(value: float | None) -> Text:

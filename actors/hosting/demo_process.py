@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from ...storage.records import StateEvent
 from ..config import GatewayConfig
+from ..errors import KizukiError
 from ..gateway import Gateway, open_gateway
 from ..identity import Actor
 from ..notices import Notice
@@ -156,7 +157,10 @@ def main() -> None:
     configure_logs()
     database, life, language = sys.argv[1:]
     config = GatewayConfig(language="ja" if language == "ja" else "en")
-    asyncio.run(LIVES[life](database, config))
+    try:
+        asyncio.run(LIVES[life](database, config))
+    except KizukiError as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

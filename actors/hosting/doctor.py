@@ -17,7 +17,7 @@ from rich.text import Text
 from ...storage.errors import StoreError
 from ...storage.records import StoreStatistics
 from ...storage.sqlite.examine import INVARIANTS, Examination, examine
-from .documents import database_file, is_missing
+from .documents import database_file, is_file, is_missing
 from .exits import CommandFailed, ExitCode
 from .output import console, printable, write_json
 from .settings import Settings
@@ -88,7 +88,7 @@ def _counts(statistics: StoreStatistics | None) -> dict[str, int]:
 
 
 def _examined(db: str) -> Examination | StoreError:
-    if "://" in db and not db.startswith("sqlite:///"):
+    if not is_file(db):
         return StoreError("only SQLite databases can be examined in this version: use a path or sqlite:///path")
     try:
         return examine(database_file(db))

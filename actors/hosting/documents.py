@@ -45,8 +45,12 @@ def database_file(db: str) -> Path:
 
 def is_missing(db: str) -> bool:
     """Whether the database is a file that is not there."""
-    file = database_file(db)
-    return "://" not in str(file) and not file.exists()
+    return is_file(db) and not database_file(db).exists()
+
+
+def is_file(db: str) -> bool:
+    """Whether a database is named by a file, and not by the address of a server."""
+    return "://" not in db.removeprefix("sqlite:///")
 
 
 async def status(store: Store, key: str, agent_id: str | None, since: int | None, limit: int, language: Language) -> Document:
