@@ -8,4 +8,4 @@ def below(folder: str) -> list[str]:
     return [f"kizuki.{folder}", *(f"kizuki.{folder}.{name}" for name in found)]
 
 
-setup(packages=[*below("actors"), *below("storage")])
+setup(packages=[*below("actors"), *below("storage"), *below("benchmarks")])
