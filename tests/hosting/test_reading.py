@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from kizuki.actors import open_gateway
-from kizuki.storage import open_store
+from kizuki.actors.hosting.documents import reading
+from kizuki.storage import StoreError, open_store
 from kizuki.storage.records import Address, SessionDraft
-from kizuki.storage.writes import Append, Watch
+from kizuki.storage.writes import Append, ExpireCursors, Watch
 from tests.hosting.cast import CHILD, GLOBAL, MAIN, OTHER
 from tests.hosting.conftest import Kizuki, command
 
@@ -202,3 +203,10 @@ def test_untrusted_keys(kizuki: Kizuki, tmp_path: Path) -> None:
     ended = kizuki("list", "--db", tmp_path / "u.db")
     assert "agent:main:[bold]x[/bold]" in ended.out
     assert "[link=http://x]y[/link]\\x1b]0;title\\x07" in ended.out
+
+
+async def test_the_store_cannot_write(database: Path) -> None:
+    """Rule 8.4: the store that the reading commands get refuses every write."""
+    async with reading(str(database)) as store:
+        with pytest.raises(StoreError, match="read-only"):
+            await store.commit([ExpireCursors(before_ms=1, limit=1)], busy_timeout_s=1)
