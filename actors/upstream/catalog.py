@@ -1,7 +1,8 @@
 """What a catalog is: a source of external sessions, and what is asked of it.
 
-A catalog discovers sessions, says where to start following one, and checks a batch of them at a time. It decides nothing about recording: it is given a
-marker and gives back what it found behind it together with the marker to store if that was recorded. It keeps nothing that matters.
+A catalog discovers sessions, says where to start following one, and checks a batch of them at a time. It decides nothing about
+recording: it is given a marker and gives back what it found behind it together with the marker to store if that was recorded. It
+keeps nothing that matters.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class Activity:
     marker: JsonObject
     human_turns: int
     occurred_at_ms: int | None
-    """When the last human turn was, if its row says so."""
+    """When the last human turn was: by its row, else at the latest when the source was last modified."""
     accounted_ids: tuple[str, ...] = ()
     """Own texts that these rows were accounted for."""
     happenings: tuple[Happening, ...] = ()

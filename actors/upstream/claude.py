@@ -13,25 +13,22 @@ by the turn that is running, which takes them into account, so nobody is surpris
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import cast
+from typing import Self, cast
 
-from .rows import Classified, Confidence, RowClass, Unreadable
+from . import tables
+from .catalog import Happening
+from .fields import JsonRow, identity_in, is_set, json_type, object_of, objects_in, present, text_of, time_in, word
+from .rows import Classified, Confidence, RowClass
+from .tables import Rule, Table, TableReader, is_replay, no_rows, unchanged
 
 CATALOG = "claude"
-WRITE_DELAY_MS = 1_000
-"""A row is stamped first and written a little later: one written after the adoption can be stamped this long before it."""
-SEEN_MAX = 10_000
-"""How many ids of rows that signalled something are remembered."""
 PENDING_MAX = 64
 """How many slash commands wait for the row that follows them."""
 COMMAND_NAME_WITHIN = 1_000
 """How near the start of its text, in characters, a slash command names itself."""
-
-JsonRow = dict[str, object]
 
 HUMAN_PROMPT_SOURCES = frozenset({"typed", "queued", "suggestion_accepted"})
 OTHER_ORIGINS = frozenset(
@@ -67,54 +64,24 @@ _machine_text = re.compile(
 _command_start = re.compile(r"\s*<command-[\w-]+>")
 _command_name = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
 _command_arguments = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
-_unprintable = re.compile(r"[^A-Za-z0-9_.:-]")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(tables.Facts):
     """What the table must know beyond the row."""
 
-    adopted_at_ms: int | None = None
-    """None where the whole file is of interest."""
     subagent_file: bool = False
     """Whether the file lies under a folder `subagents`."""
     provenance: bool = False
     """Whether this row or an earlier one of the file said who wrote it."""
-    repeated: bool = False
-    """Whether a row of the same id came before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One line of the table."""
-
-    number: int
-    name: str
-    applies: Callable[[JsonRow, Facts], bool]
-    """Called with objects only, but for the rules of number 1."""
-    row_class: RowClass
-    confidence: Confidence | None = None
-    awaits_expansion: bool = False
-    """Whether the class holds only if the next row of the chain is a meta row that expands this one."""
-
-
-def _is_unreadable(row: object, _: Facts) -> bool:
-    return isinstance(row, Unreadable)
-
-
-def _is_no_object(row: object, _: Facts) -> bool:
-    return not isinstance(row, dict)
 
 
 def _is_copied(row: JsonRow, _: Facts) -> bool:
-    return _present(row, "forkedFrom")
+    return present(row, "forkedFrom")
 
 
 def _is_replay(row: JsonRow, facts: Facts) -> bool:
-    occurred_at_ms = _occurred_at_ms(row)
-    too_old = facts.adopted_at_ms is not None and occurred_at_ms is not None and occurred_at_ms < facts.adopted_at_ms - WRITE_DELAY_MS
-    return facts.repeated or too_old
+    return is_replay(time_in(row, "timestamp"), facts)
 
 
 def _is_compact_boundary(row: JsonRow, _: Facts) -> bool:
@@ -130,15 +97,15 @@ def _is_of_unknown_type(row: JsonRow, _: Facts) -> bool:
 
 
 def _is_human_queued_command(row: JsonRow, _: Facts) -> bool:
-    attachment = _object(row, "attachment")
+    attachment = object_of(row, "attachment")
     human = attachment.get("type") == "queued_command" and _kind(attachment) == "human"
-    direct = not _set(row, "isMeta") and not _set(row, "isSidechain")
+    direct = not is_set(row, "isMeta") and not is_set(row, "isSidechain")
     return _type(row) == "attachment" and human and direct and not _is_blank(attachment.get("prompt"))
 
 
 def _is_attachment_of_unknown_origin(row: JsonRow, _: Facts) -> bool:
-    attachment = _object(row, "attachment")
-    return _type(row) == "attachment" and (not attachment or (_present(attachment, "origin") and not _is_known_origin(attachment)))
+    attachment = object_of(row, "attachment")
+    return _type(row) == "attachment" and (not attachment or (present(attachment, "origin") and not _is_known_origin(attachment)))
 
 
 def _is_attachment(row: JsonRow, _: Facts) -> bool:
@@ -146,24 +113,24 @@ def _is_attachment(row: JsonRow, _: Facts) -> bool:
 
 
 def _is_subagent(row: JsonRow, facts: Facts) -> bool:
-    return facts.subagent_file or _set(row, "isSidechain") or _set(row, "agentId") or _set(row, "teamName")
+    return facts.subagent_file or is_set(row, "isSidechain") or is_set(row, "agentId") or is_set(row, "teamName")
 
 
 def _is_compaction_text(row: JsonRow, _: Facts) -> bool:
-    return _set(row, "isCompactSummary") or _set(row, "isVisibleInTranscriptOnly")
+    return is_set(row, "isCompactSummary") or is_set(row, "isVisibleInTranscriptOnly")
 
 
 def _is_peer_meta(row: JsonRow, _: Facts) -> bool:
-    return _set(row, "isMeta") and _kind(row) == "peer"
+    return is_set(row, "isMeta") and _kind(row) == "peer"
 
 
 def _is_meta(row: JsonRow, _: Facts) -> bool:
-    return _set(row, "isMeta")
+    return is_set(row, "isMeta")
 
 
 def _is_tool_result(row: JsonRow, _: Facts) -> bool:
-    blocks = any(block.get("type") == "tool_result" for block in _blocks(_content(row)))
-    return blocks or _present(row, "toolUseResult") or _present(row, "sourceToolAssistantUUID")
+    blocks = any(block.get("type") == "tool_result" for block in objects_in(_content(row)))
+    return blocks or present(row, "toolUseResult") or present(row, "sourceToolAssistantUUID")
 
 
 def _has_unknown_content(row: JsonRow, _: Facts) -> bool:
@@ -179,7 +146,7 @@ def _is_from_human(row: JsonRow, _: Facts) -> bool:
 
 
 def _is_from_agent(row: JsonRow, _: Facts) -> bool:
-    relayed = _kind(row) == "task-notification" and _object(row, "origin").get("subkind") == "peer-send-message"
+    relayed = _kind(row) == "task-notification" and object_of(row, "origin").get("subkind") == "peer-send-message"
     return _kind(row) == "peer" or relayed
 
 
@@ -192,11 +159,11 @@ def _is_of_known_origin(row: JsonRow, _: Facts) -> bool:
 
 
 def _has_origin(row: JsonRow, _: Facts) -> bool:
-    return _present(row, "origin")
+    return present(row, "origin")
 
 
 def _has_human_prompt_source(row: JsonRow, _: Facts) -> bool:
-    return _text(row, "promptSource") in HUMAN_PROMPT_SOURCES
+    return text_of(row, "promptSource") in HUMAN_PROMPT_SOURCES
 
 
 def _has_sdk_prompt_source(row: JsonRow, _: Facts) -> bool:
@@ -208,7 +175,7 @@ def _has_system_prompt_source(row: JsonRow, _: Facts) -> bool:
 
 
 def _has_prompt_source(row: JsonRow, _: Facts) -> bool:
-    return _present(row, "promptSource")
+    return present(row, "promptSource")
 
 
 def _is_echo_in_new_file(_: JsonRow, facts: Facts) -> bool:
@@ -218,7 +185,7 @@ def _is_echo_in_new_file(_: JsonRow, facts: Facts) -> bool:
 def _is_machine_text(row: JsonRow, _: Facts) -> bool:
     """An editor puts its context into a text block of its own before what was typed, so all blocks must be a machine's."""
     content = _content(row)
-    only_text = isinstance(content, str) or all(block.get("type") == "text" for block in _blocks(content))
+    only_text = isinstance(content, str) or all(block.get("type") == "text" for block in objects_in(content))
     return only_text and all(_machine_text.match(text) for text in _texts(content))
 
 
@@ -229,17 +196,16 @@ def _is_slash_command(row: JsonRow, _: Facts) -> bool:
 
 
 def _has_sdk_entrypoint(row: JsonRow, _: Facts) -> bool:
-    return _text(row, "entrypoint").startswith("sdk-")
+    return text_of(row, "entrypoint").startswith("sdk-")
 
 
 def _says_something(row: JsonRow, _: Facts) -> bool:
     content = _content(row)
-    return any(_texts(content)) or any(block.get("type") in ("image", "document") for block in _blocks(content))
+    return any(_texts(content)) or any(block.get("type") in ("image", "document") for block in objects_in(content))
 
 
-TABLE: tuple[Rule, ...] = (
-    Rule(1, "unreadable", cast("Callable[[JsonRow, Facts], bool]", _is_unreadable), RowClass.UNREADABLE),
-    Rule(1, "no object", cast("Callable[[JsonRow, Facts], bool]", _is_no_object), RowClass.UNKNOWN),
+TABLE: tuple[Rule[Facts], ...] = (
+    *no_rows(1),
     Rule(2, "copied by a fork", _is_copied, RowClass.COPIED),
     Rule(3, "seen before, or older than the adoption", _is_replay, RowClass.REPLAY),
     Rule(4, "compact boundary", _is_compact_boundary, RowClass.COMPACTED),
@@ -271,14 +237,6 @@ TABLE: tuple[Rule, ...] = (
     Rule(19, "entry point of a program", _has_sdk_entrypoint, RowClass.PROGRAMMATIC),
     Rule(20, "text or picture in an old file", _says_something, RowClass.HUMAN, Confidence.LEGACY),
 )
-NO_RULE = Rule(0, "no rule applies", lambda _row, _facts: True, RowClass.UNKNOWN)
-
-_REMEMBERED = frozenset({RowClass.HUMAN, RowClass.AGENT, RowClass.EXTERNAL, RowClass.PROGRAMMATIC, RowClass.COMPACTED})
-
-
-def rule_for(row: object, facts: Facts) -> Rule:
-    """The first rule of the table that applies to the row, `NO_RULE` where none does."""
-    return next((rule for rule in TABLE if rule.applies(cast(JsonRow, row), facts)), NO_RULE)
 
 
 def is_subagent_path(path: Path) -> bool:
@@ -286,33 +244,26 @@ def is_subagent_path(path: Path) -> bool:
     return "subagents" in path.parts[:-1]
 
 
-class TranscriptReader:
+class TranscriptReader(TableReader[Facts]):
     """Folds the table over the rows of one file, in order.
 
     Every row gives one verdict, in the order of the rows, except that a slash command of an old file waits for the row that
-    follows it in its chain, and that rows of other chains may come between. Copy the reader before rows that may turn out not to
-    count, and go on with the copy only when they did.
+    follows it in its chain, and that rows of other chains may come between.
     """
 
     def __init__(self, *, adopted_at_ms: int | None = None, subagent_file: bool = False) -> None:
-        self._facts = Facts(adopted_at_ms, subagent_file)
-        self._seen: dict[str, None] = {}
+        super().__init__(_TABLE, Facts(adopted_at_ms, subagent_file=subagent_file))
         self._pending: dict[str, Classified] = {}
 
-    def copy(self) -> TranscriptReader:
+    def copy(self) -> Self:
         """A reader in the same state that goes on by itself."""
-        other = TranscriptReader()
-        other._facts, other._seen, other._pending = self._facts, dict(self._seen), dict(self._pending)
+        other = super().copy()
+        other._pending = dict(self._pending)  # noqa: SLF001 - another of its own class
         return other
 
     def feed(self, row: object) -> list[Classified]:
         """The verdicts that this row settles: mostly its own, at times that of an earlier slash command before it."""
-        identity = _identity(row)
-        facts = replace(self._facts, provenance=self._facts.provenance or _has_provenance(row), repeated=identity in self._seen)
-        self._facts = replace(facts, repeated=False)
-        rule = rule_for(row, facts)
-        if rule.row_class in _REMEMBERED:
-            self._remember(identity)
+        rule, _ = self._judge(row)
         return self._settled_by(row) + self._verdict(row, rule)
 
     def finish(self) -> list[Classified]:
@@ -321,7 +272,7 @@ class TranscriptReader:
         self._pending.clear()
         return verdicts
 
-    def _verdict(self, row: object, rule: Rule) -> list[Classified]:
+    def _verdict(self, row: object, rule: Rule[Facts]) -> list[Classified]:
         classified = _classified(row, rule)
         if not rule.awaits_expansion:
             return [classified]
@@ -342,26 +293,24 @@ class TranscriptReader:
             return []
         return [_declined(self._pending.pop(next(iter(self._pending))))]
 
-    def _remember(self, identity: str | None) -> None:
-        if identity is None:
-            return
-        self._seen[identity] = None
-        if len(self._seen) > SEEN_MAX:
-            del self._seen[next(iter(self._seen))]
 
-
-def _classified(row: object, rule: Rule) -> Classified:
-    fields = row if isinstance(row, dict) else {}
+def _classified(row: object, rule: Rule[Facts]) -> Classified:
+    fields: JsonRow = row if isinstance(row, dict) else {}
     said_by_person = rule.row_class is RowClass.HUMAN and rule.confidence is not Confidence.PROVENANCE
     return Classified(
         row_class=rule.row_class,
         rule=rule.number,
-        occurred_at_ms=_occurred_at_ms(fields),
+        occurred_at_ms=time_in(fields, "timestamp"),
         id=_identity(row),
         shape=shape_of(row) if rule.row_class is RowClass.UNKNOWN else None,
         confidence=rule.confidence,
         text=_said(_content(fields)) if said_by_person else None,
+        happening=_compaction(fields) if rule.row_class is RowClass.COMPACTED else None,
     )
+
+
+def _compaction(row: JsonRow) -> Happening:
+    return Happening("compacted", _identity(row) or "", time_in(row, "timestamp"))
 
 
 def _declined(candidate: Classified) -> Classified:
@@ -370,45 +319,36 @@ def _declined(candidate: Classified) -> Classified:
 
 def _is_expansion(row: JsonRow) -> bool:
     """A command that runs locally can be followed by a meta row too: the caveat of the next such command."""
-    return _type(row) == "user" and _set(row, "isMeta") and not _is_machine_text(row, Facts())
+    return _type(row) == "user" and is_set(row, "isMeta") and not _is_machine_text(row, Facts())
 
 
 def _has_provenance(row: object) -> bool:
     if not isinstance(row, dict):
         return False
-    return _present(row, "origin") or _present(row, "promptSource") or _present(_object(row, "attachment"), "origin")
+    return present(row, "origin") or present(row, "promptSource") or present(object_of(row, "attachment"), "origin")
 
 
 def shape_of(row: object) -> str:
     """A short description of an unknown row that holds names of the format only, never what was said."""
     if not isinstance(row, dict):
-        return _json_type(row)
-    attachment = _object(row, "attachment")
+        return json_type(row)
+    attachment = object_of(row, "attachment")
     parts = {
         "type": row.get("type"),
         "attachment": attachment.get("type"),
         "origin": _kind_or_value(row) or _kind_or_value(attachment),
         "promptSource": row.get("promptSource"),
     }
-    named = [f"{name}={_word(value)}" for name, value in parts.items() if value is not None]
+    named = [f"{name}={word(value)}" for name, value in parts.items() if value is not None]
     content = [f"content={_content_shape(_content(row))}"] if _type(row) == "user" else []
     return " ".join([*named, *content]) or "object without type"
 
 
 def _content_shape(content: object) -> str:
     if not isinstance(content, list):
-        return _json_type(content)
-    kinds = sorted({_word(block.get("type")) if isinstance(block, dict) else _json_type(block) for block in content})
+        return json_type(content)
+    kinds = sorted({word(block.get("type")) if isinstance(block, dict) else json_type(block) for block in content})
     return f"[{','.join(kinds[:5])}]"
-
-
-def _word(value: object) -> str:
-    return _unprintable.sub("?", value[:40]) if isinstance(value, str) else _json_type(value)
-
-
-def _json_type(value: object) -> str:
-    names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number", type(None): "null"}
-    return names.get(type(value), "other")
 
 
 def _kind_or_value(row: JsonRow) -> object:
@@ -416,47 +356,30 @@ def _kind_or_value(row: JsonRow) -> object:
     return origin.get("kind", origin) if isinstance(origin, dict) else origin
 
 
-def _present(row: JsonRow, name: str) -> bool:
-    return row.get(name) is not None
-
-
-def _set(row: JsonRow, name: str) -> bool:
-    return bool(row.get(name))
-
-
-def _text(row: JsonRow, name: str) -> str:
-    value = row.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _object(row: JsonRow, name: str) -> JsonRow:
-    value = row.get(name)
-    return value if isinstance(value, dict) else {}
-
-
 def _type(row: JsonRow) -> str:
-    return _text(row, "type")
+    return text_of(row, "type")
 
 
 def _kind(row: JsonRow) -> str:
-    return _text(_object(row, "origin"), "kind")
+    return text_of(object_of(row, "origin"), "kind")
 
 
 def _is_known_origin(row: JsonRow) -> bool:
     return _kind(row) in OTHER_ORIGINS or _kind(row) in ("human", "peer")
 
 
+def _identity(row: object) -> str | None:
+    return identity_in(row, "uuid")
+
+
 def _content(row: JsonRow) -> object:
-    return _object(row, "message").get("content")
-
-
-def _blocks(content: object) -> list[JsonRow]:
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return object_of(row, "message").get("content")
 
 
 def _texts(content: object) -> Iterator[str]:
     """The texts of a content that are not blank."""
-    candidates = [content] if isinstance(content, str) else [block.get("text") for block in _blocks(content) if block.get("type") == "text"]
+    blocks = [block.get("text") for block in objects_in(content) if block.get("type") == "text"]
+    candidates = [content] if isinstance(content, str) else blocks
     return (text for text in candidates if isinstance(text, str) and text.strip())
 
 
@@ -476,15 +399,8 @@ def _said(content: object) -> str:
     return f"{name[1]} {arguments[1] if arguments else ''}".strip()
 
 
-def _identity(row: object) -> str | None:
-    identity = row.get("uuid") if isinstance(row, dict) else None
-    return identity if isinstance(identity, str) and 0 < len(identity) <= 512 else None
+def _learned(facts: Facts, row: JsonRow) -> Facts:
+    return facts if facts.provenance or not _has_provenance(row) else replace(facts, provenance=True)
 
 
-def _occurred_at_ms(row: JsonRow) -> int | None:
-    try:
-        moment = datetime.fromisoformat(_text(row, "timestamp"))
-        aware = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        return (aware - _EPOCH) // timedelta(milliseconds=1)
-    except (ValueError, OverflowError):
-        return None
+_TABLE = Table(TABLE, _learned, unchanged, _identity, lambda row, rule, _facts: _classified(row, rule))

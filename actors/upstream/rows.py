@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from .catalog import Happening
+
 
 class RowClass(StrEnum):
     """What one row is. Only `HUMAN` is a person's turn; everything that is not understood is `UNKNOWN`, never `HUMAN`."""
@@ -23,6 +25,8 @@ class RowClass(StrEnum):
     TOOL_RESULT = "tool_result"
     COMPACTED = "compacted"
     """The history was compacted here."""
+    LIFECYCLE = "lifecycle"
+    """The tool's own account of a run, a child or a goal."""
     COMPACTION = "compaction"
     """Text that a compaction left behind."""
     COPIED = "copied"
@@ -40,6 +44,8 @@ class Confidence(StrEnum):
 
     PROVENANCE = "provenance"
     """The row says itself who wrote it."""
+    UNATTRIBUTED = "unattributed"
+    """The format marks it as a user's, and does not say whether a person or a program sent it."""
     LEGACY = "legacy"
     """An older row without such fields, told by its text and shape."""
     LOW = "low"
@@ -70,3 +76,5 @@ class Classified:
     """For a human turn only."""
     text: str | None = field(default=None, repr=False)
     """What was said, for a human turn without provenance only: there the host's own texts must be told from a person's."""
+    happening: Happening | None = None
+    """What else the row tells reliably. Its id is empty where the row has none of its own: its place in the file then names it."""

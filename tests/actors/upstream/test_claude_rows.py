@@ -9,15 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kizuki.actors.upstream.claude import (
-    PENDING_MAX,
-    SEEN_MAX,
-    WRITE_DELAY_MS,
-    TranscriptReader,
-    is_subagent_path,
-    shape_of,
-)
+from kizuki.actors.upstream.catalog import Happening
+from kizuki.actors.upstream.claude import PENDING_MAX, TranscriptReader, is_subagent_path, shape_of
 from kizuki.actors.upstream.rows import Classified, Confidence, RowClass, Unreadable
+from kizuki.actors.upstream.tables import SEEN_MAX, WRITE_DELAY_MS
 
 NOON = "2026-11-02T12:00:00.000Z"
 NOON_MS = 1_793_620_800_000
@@ -133,6 +128,7 @@ def test_rule_4_compact_boundary() -> None:
     """The boundary of a compaction gives `compacted`, named by its row's id."""
     (classified,) = read({"type": "system", "subtype": "compact_boundary", "uuid": "c", "compactMetadata": {"trigger": "auto"}})
     assert (classified.row_class, classified.rule, classified.id) == (RowClass.COMPACTED, 4, "c")
+    assert classified.happening == Happening("compacted", "c", None)
     assert verdict(user(subtype="compact_boundary", **HUMAN_ORIGIN)) == (RowClass.HUMAN, 11)
 
 
