@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from .records import Address, Cursor, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from .records import Address, Cursor, LinkRecord, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
 from .writes import Commit, Write
 
 
 class Store(Protocol):
-    """Durable state: sessions, the signal log, heads and cursors."""
+    """Durable state: sessions, the signal log, heads, cursors and links."""
 
     async def commit(self, writes: Sequence[Write], *, busy_timeout_s: float) -> Commit:
         """Apply the writes in their order, in one transaction: all of them, or none and `StoreError`.
@@ -53,6 +53,10 @@ class Store(Protocol):
     async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
         """The watcher's opened notices, at most `limit` of them, but for the very ones excluded: a target that was watched anew
         meanwhile has another notice."""
+        ...
+
+    async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:
+        """Every link, or only those of sessions with at least one cursor on them, ordered by (key, agent id)."""
         ...
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:

@@ -128,6 +128,31 @@ class SessionsPage:
 
 
 @dataclass(frozen=True, slots=True)
+class LinkRecord:
+    """What ties a session to the thread of a catalog that it was adopted from, and how far that was scanned."""
+
+    address: Address
+    session_id: str
+    catalog: str
+    host_id: str
+    thread_id: str
+    source: str
+    marker: Mapping[str, object] = field(hash=False)
+    generation: int
+    """Names the link: another source, or adopting again what was removed, gives a higher one; none is ever used twice."""
+    revision: int
+    """Grows with every change of the link within its generation."""
+    missing_count: int
+    """How many times in a row the source was not found."""
+    own_ids: tuple[str, ...]
+    """The host's own texts that rows were accounted for, oldest first."""
+    adopted_at_ms: int
+    """When this source was adopted first."""
+    ambiguous: bool
+    """Whether another agent's session under the same key has a link, too."""
+
+
+@dataclass(frozen=True, slots=True)
 class StoreStatistics:
     """Counts over the whole database, for `kizuki doctor` and `GatewayStatistics`."""
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .records import Address, Opened, SessionDraft, Shown
+from .records import Address, LinkRecord, Opened, SessionDraft, SessionRecord, Shown, StateEvent
 
 
 class Append(NamedTuple):
@@ -173,6 +173,69 @@ class Swept:
     after: tuple[int, int] | int | None
 
 
+@dataclass(frozen=True, slots=True)
+class LinkSource:
+    """What a session is adopted from."""
+
+    catalog: str
+    host_id: str
+    thread_id: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class PutLink:
+    """Link the session to a source, creating its row if need be. Result: `LinkPut`.
+
+    A link to the same source keeps its generation, marker, accounted texts and time of adoption; the missing count begins anew. Else
+    the link is a new one with this marker, and `event` is recorded, in the same transaction. Either way what was being scanned
+    for the link as it was before can no longer be recorded.
+    """
+
+    address: Address
+    session: SessionDraft
+    link: LinkSource
+    marker: Mapping[str, object]
+    event: Append
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkPut:
+    """Result of `PutLink`: the session's row, and the event if the link is a new one."""
+
+    session: SessionRecord
+    event: StateEvent | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordUpstream:
+    """Record what a check of a link found: its events, and everything that it changes of the link. Result: `UpstreamRecorded`.
+
+    All of it, or nothing: it applies only while the link has the generation and revision of `link`, its session the same session id,
+    and its key no second link under another agent.
+    """
+
+    link: LinkRecord
+    """As it was read before the check."""
+    marker: Mapping[str, object]
+    missing_count: int
+    own_ids: tuple[str, ...]
+    events: tuple[Append, ...] = ()
+    renews: bool = False
+    """Whether the link becomes a new generation."""
+    removes: bool = False
+    """Whether the link goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamRecorded:
+    """Result of `RecordUpstream`: whether it applied, and what its appends gave, as `Append` says."""
+
+    applied: bool
+    events: tuple[StateEvent | None, ...] = ()
+
+
 Write = (
     Append
     | PutSession
@@ -186,6 +249,8 @@ Write = (
     | ExpireCursors
     | PruneEvents
     | ExpireHeads
+    | PutLink
+    | RecordUpstream
 )
 
 

@@ -16,14 +16,16 @@ from ..writes import (
     ExpireHeads,
     OpenOwed,
     PruneEvents,
+    PutLink,
     PutSession,
+    RecordUpstream,
     Replay,
     ResetSession,
     Unwatch,
     Watch,
     Write,
 )
-from . import append, cursors, housekeeping, openings, sessions
+from . import append, cursors, housekeeping, links, openings, sessions
 from .folds import Fold
 from .transaction import Transaction
 
@@ -83,5 +85,9 @@ def _applied(tx: Transaction, write: Write) -> object:  # noqa: C901 - one line 
             return housekeeping.prune_events(tx, write)
         case ExpireHeads():
             return housekeeping.expire_heads(tx, write)
+        case PutLink():
+            return links.put(tx, write)
+        case RecordUpstream():
+            return links.record(tx, write)
         case _:
             assert_never(write)

@@ -12,9 +12,9 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ..connection import Connection
 from ..errors import StoreError
-from ..records import Address, Cursor, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..records import Address, Cursor, LinkRecord, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
 from ..writes import Commit, Write
-from . import reads
+from . import links, reads
 from .apply import apply
 from .files import open_for_reading, open_for_writing
 from .folds import Fold
@@ -79,6 +79,9 @@ class SqliteStore:
 
     async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
         return await self._read(reads.pending, watcher, limit, tuple(excluding))
+
+    async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:
+        return await self._read(links.read, watched_only)
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:
         return await self._read(reads.events, address, limit)

@@ -76,15 +76,17 @@ CREATE INDEX sessions_kind ON sessions (kind, session_key, agent_id);
 CREATE INDEX sessions_parent ON sessions (parent, session_key, agent_id) WHERE parent IS NOT NULL;
 
 CREATE TABLE links (
-    head_id INTEGER PRIMARY KEY,
+    generation INTEGER PRIMARY KEY AUTOINCREMENT,    -- never reappears, so that no later link repeats this one's dedupe keys
+    head_id INTEGER NOT NULL UNIQUE,
+    revision INTEGER NOT NULL DEFAULT 1,             -- grows with every change of the row: what was scanned for an older one is too late
     catalog TEXT NOT NULL,
     host_id TEXT NOT NULL,
     thread_id TEXT NOT NULL,
     source TEXT NOT NULL,
     marker_json TEXT NOT NULL,
-    generation INTEGER NOT NULL,
     missing_count INTEGER NOT NULL DEFAULT 0,
-    own_ids_json TEXT NOT NULL DEFAULT '[]'
+    own_ids_json TEXT NOT NULL DEFAULT '[]',         -- of the host's own texts that rows were accounted for; never the texts
+    adopted_at INTEGER NOT NULL
 );
 CREATE INDEX links_source ON links (catalog, host_id, thread_id);
 
@@ -110,5 +112,6 @@ SELECT watcher_session_key, target_session_key, target_agent_id, last_seen_seque
 FROM session_watch_positions;
 
 CREATE VIEW session_upstream_links AS
-SELECT h.session_key, h.agent_id, l.catalog, l.host_id, l.thread_id, l.source, l.marker_json, l.generation, l.missing_count, l.own_ids_json
+SELECT h.session_key, h.agent_id, l.catalog, l.host_id, l.thread_id, l.source, l.marker_json, l.generation, l.revision, l.missing_count,
+    l.own_ids_json, l.adopted_at
 FROM links l JOIN heads h ON h.head_id = l.head_id;
