@@ -11,9 +11,10 @@ are kept there as owed.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ..storage.errors import CommitUnknownError, StoreError, WriteRefusedError
 from ..storage.protocol import Store
@@ -69,6 +70,9 @@ class Queued:
 
 class LogActor(AsyncioActor):
     """Queues writes, commits them in groups, and tells of the notices that each commit opened."""
+
+    inbox_size: ClassVar[int] = sys.maxsize
+    """Its writes are asked, and bounded by who waits for them; the bound would refuse only its own flush, behind a crowd of them."""
 
     def __init__(
         self,

@@ -6,9 +6,10 @@ first. What it has done outlives the actor, for a pair must not be pinned anew o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pykka import ActorDeadError
 
@@ -55,6 +56,9 @@ class ReplayProgress:
 
 class ReplayActor(AsyncioActor):
     """Replays slice after slice by mail to itself, with watchers that cannot wait in between."""
+
+    inbox_size: ClassVar[int] = sys.maxsize
+    """The bound would refuse only its own next slice, behind a crowd of watchers that ask."""
 
     def __init__(self, log: Callable[[], AsyncioActorRef[Any]], clock: Clock, config: GatewayConfig, progress: ReplayProgress) -> None:
         super().__init__()
