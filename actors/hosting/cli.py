@@ -174,7 +174,7 @@ async def _read(settings: Settings, read: Read) -> dict[str, Any]:
 def demo(
     db: Annotated[Path | None, typer.Option("--db", metavar="PATH", help="Where to put the database. (default: kizuki-demo.db)")] = None,
     delay: Annotated[
-        float | None, typer.Option("--delay", min=0.0, max=60.0, help="Seconds between steps. (default: 0.8, with --json 0)")
+        float | None, typer.Option("--delay", min=0.0, max=60.0, help="Seconds between steps. (default: 0.7, with --json 0)")
     ] = None,
     fast: Annotated[bool, typer.Option("--fast", help="No pauses between steps.")] = False,
     as_json: AsJson = False,

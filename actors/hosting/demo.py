@@ -29,7 +29,7 @@ from .output import console, printable, write_json
 from .rows import watch_row
 
 DATABASE: Final = "kizuki-demo.db"
-DELAY_S: Final = 0.8
+DELAY_S: Final = 0.7
 FIRST_LIFE: Final = 7
 """Steps that the first process reports before it is killed."""
 SECOND_LIFE: Final = 3
