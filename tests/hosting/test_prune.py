@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import sqlite3
 from pathlib import Path
 
 from kizuki.actors import open_gateway
@@ -17,10 +19,14 @@ def test_by_rows(kizuki: Kizuki, database: Path) -> None:
 
 
 def test_by_days(kizuki: Kizuki, database: Path) -> None:
-    """Rule 6.1: `prune --days` removes what is older; a notice survives it."""
+    """Rule 6.1: `prune --days` removes what was recorded before; a notice whose event went stays pending."""
     notices = kizuki("notices", MAIN, "--db", database).out
-    assert kizuki("prune", "--days", 30, "--db", database).out == "0 events removed\n"
-    assert kizuki("notices", MAIN, "--db", database).out == notices != ""
+    with contextlib.closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE events SET recorded_at = recorded_at - 2 * 86400000 WHERE sequence <= 4")
+        connection.commit()
+    assert kizuki("prune", "--days", 3, "--db", database).out == "0 events removed\n"
+    assert kizuki("prune", "--days", 1, "--db", database).out == "4 events removed\n"
+    assert kizuki("notices", MAIN, "--db", database).out == notices != "no notices\n"
 
 
 def test_in_slices(kizuki: Kizuki, tmp_path: Path) -> None:
