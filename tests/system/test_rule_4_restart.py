@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from kizuki.actors import Actor, Gateway, GatewayConfig
-from tests.system.cast import CHILD, GLOBAL, MAIN, OPS, OTHER
-from tests.system.cast import changes, family, human, positions, sequences, show, targets, text_of, version
+from tests.system.cast import CHILD, GLOBAL, MAIN, OPS, OTHER, changes, family, human, positions, sequences, show, targets, text_of, version
 from tests.system.conftest import Opening
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from kizuki.actors import Gateway, GatewayClosed, Notice
-from tests.system.cast import CHILD, MAIN, OPS, OTHER
-from tests.system.cast import family, human, pair, positions, show, targets, text_of
+from tests.system.cast import CHILD, MAIN, OPS, OTHER, family, human, pair, positions, show, targets, text_of
 from tests.system.conftest import Opening
 
 # -- good and bad ends --------------------------------------------------------------------------------------------------------
@@ -126,13 +125,12 @@ async def test_two_open_turns(gateway: Gateway) -> None:
     for target in (CHILD, OTHER):
         await gateway.watch(MAIN, target)
         await human(gateway, target)
-    async with gateway.turn(MAIN, notices_max=1) as first:
-        async with gateway.turn(MAIN) as second:
-            assert (targets(first.notices), first.remaining) == ([CHILD], 1)
-            assert (targets(second.notices), second.remaining) == ([OTHER], 0)
-            async with gateway.turn(MAIN) as third:
-                assert third.notices == ()
-            assert await gateway.drain(MAIN) == []
+    async with gateway.turn(MAIN, notices_max=1) as first, gateway.turn(MAIN) as second:
+        assert (targets(first.notices), first.remaining) == ([CHILD], 1)
+        assert (targets(second.notices), second.remaining) == ([OTHER], 0)
+        async with gateway.turn(MAIN) as third:
+            assert third.notices == ()
+        assert await gateway.drain(MAIN) == []
     assert await gateway.pending(MAIN) == []
 
 
@@ -267,7 +265,7 @@ def cancelled_at(work: Coroutine[Any, Any, object], suspension: int, delay: int)
             suspended += 1
             try:
                 yield waiting_for
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001, it is thrown on
                 step = functools.partial(work.throw, error)
             else:
                 step = functools.partial(work.send, None)

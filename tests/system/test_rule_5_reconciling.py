@@ -9,8 +9,24 @@ from typing import Any
 import pytest
 
 from kizuki.actors import Actor, Gateway, GatewayConfig, InvalidArgument, InvalidSessionKey, ManualClock, UnknownSession
-from tests.system.cast import CHILD, DAY_S, GLOBAL, MAIN, NOW, OPS, OTHER, PERSON
-from tests.system.cast import changes, family, human, pair, positions, sequences, there, version
+from tests.system.cast import (
+    CHILD,
+    DAY_S,
+    GLOBAL,
+    MAIN,
+    NOW,
+    OPS,
+    OTHER,
+    PERSON,
+    changes,
+    family,
+    human,
+    pair,
+    positions,
+    sequences,
+    there,
+    version,
+)
 from tests.system.conftest import Opening
 
 
@@ -343,8 +359,8 @@ BAD_VERSIONS: list[Any] = [
     "1e3",
     "0x5",
     "five",
-    "٥",
-    "５",
+    "\u0665",
+    "\uff15",
     "5\n",
     "1_000",
     [5],
@@ -512,7 +528,7 @@ async def test_updated_at_moves_with_recordings(gateway: Gateway, clock: ManualC
     assert rows == {MAIN: NOW, CHILD: NOW + 60_000}
 
 
-# -- open_session ---------------------------------------------------------------------------------------------------------------------------
+# -- open_session -------------------------------------------------------------------------------------------------------------
 
 
 async def test_opening_twice_changes_nothing(gateway: Gateway, clock: ManualClock) -> None:

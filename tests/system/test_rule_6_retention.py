@@ -10,8 +10,25 @@ from pathlib import Path
 import pytest
 
 from kizuki.actors import Gateway, GatewayConfig, ManualClock
-from tests.system.cast import CHILD, DAY_MS, DAY_S, HOUR_S, MAIN, NOW, OTHER, PERSON
-from tests.system.cast import changes, family, human, positions, sequences, show, text_of, there, version
+from tests.system.cast import (
+    CHILD,
+    DAY_MS,
+    DAY_S,
+    HOUR_S,
+    MAIN,
+    NOW,
+    OTHER,
+    PERSON,
+    changes,
+    family,
+    human,
+    positions,
+    sequences,
+    show,
+    text_of,
+    there,
+    version,
+)
 from tests.system.conftest import Opening
 
 
