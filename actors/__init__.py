@@ -7,6 +7,7 @@ from .clock import Clock, ManualClock, SystemClock
 from .config import GatewayConfig
 from .counters import GatewayStatistics
 from .errors import (
+    CatalogUnavailable,
     DispatchRefused,
     GatewayClosed,
     InvalidArgument,
@@ -14,6 +15,7 @@ from .errors import (
     KizukiError,
     StoreUnavailable,
     UnknownSession,
+    UnknownThread,
 )
 from .gateway import Gateway, Session, open_gateway
 from .identity import Actor
@@ -21,9 +23,14 @@ from .kinds import EventKind
 from .notices import Notice, Watch
 from .sending import Dispatched
 from .turn import Turn
+from .upstream.catalog import Catalog, ThreadNotFound
+from .upstream.report import CatalogReport, TickReport
 
 __all__ = [
     "Actor",
+    "Catalog",
+    "CatalogReport",
+    "CatalogUnavailable",
     "Clock",
     "DispatchRefused",
     "Dispatched",
@@ -41,8 +48,11 @@ __all__ = [
     "StateEvent",
     "StoreUnavailable",
     "SystemClock",
+    "ThreadNotFound",
+    "TickReport",
     "Turn",
     "UnknownSession",
+    "UnknownThread",
     "Watch",
     "open_gateway",
 ]

@@ -47,6 +47,17 @@ def draft(target: Address, report: Report, now_ms: int, *, record_unwatched: boo
             return _append(target, EventKind.COMPACTED, Actor.system(), now_ms, text, dedupe_key=report.operation_id)
 
 
+def adopted(target: Address, catalog: str, now_ms: int) -> Append:
+    """The write that records that a person adopted the session from a catalog. Once per link, which the store sees to."""
+    return _append(target, EventKind.ADOPTED, Actor.human(), now_ms, summary(EventKind.ADOPTED, catalog))
+
+
+def upstream_missing(target: Address, catalog: str, now_ms: int, dedupe_key: str) -> Append:
+    """The write that records that the session's source has gone from its catalog."""
+    text = summary(EventKind.UPSTREAM_MISSING, catalog)
+    return _append(target, EventKind.UPSTREAM_MISSING, Actor.system(), now_ms, text, dedupe_key=dedupe_key)
+
+
 def _append(
     target: Address,
     kind: EventKind,

@@ -59,6 +59,33 @@ class UnknownSession(KizukiError):
         return f"no session {shown(self.session_key)}{whose}: it must have been opened, spawned, watched or recorded before"
 
 
+class UnknownThread(UnknownSession):
+    """A catalog has looked, and has no such session. Kind to who handles `UnknownSession`: what was asked for is not there."""
+
+    def __init__(self, catalog: str, thread_id: str, host_id: str) -> None:
+        super().__init__(thread_id)
+        self.args = (catalog, thread_id, host_id)
+        self.catalog = catalog
+        self.thread_id = thread_id
+        self.host_id = host_id
+
+    def __str__(self) -> str:
+        where = f"no thread {shown(self.thread_id)} on host {shown(self.host_id)}"
+        return f"{where}: it must be one that the catalog {shown(self.catalog)} lists"
+
+
+class CatalogUnavailable(KizukiError):
+    """A catalog did not answer in time, failed, or answered what no catalog may. Nothing has changed; the call may be tried again."""
+
+    def __init__(self, catalog: str, reason: object) -> None:
+        super().__init__(catalog, reason)
+        self.catalog = catalog
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"the catalog {shown(self.catalog)} failed: {shown(str(self.reason))}; the call may be tried again"
+
+
 class GatewayClosed(KizukiError):
     """A call reached a gateway that is closing, closed, or not open yet."""
 

@@ -19,7 +19,7 @@ from ..storage import open_store
 from ..storage.errors import StoreError
 from ..storage.protocol import Store
 from ..storage.records import Address, PendingRead, SessionDraft, SessionRecord, Shown, StateEvent
-from ..storage.writes import Unwatch
+from ..storage.writes import LinkPut, Unwatch
 from ..storage.writes import Watch as WatchWrite
 from . import tools
 from .clock import Clock, SystemClock
@@ -34,6 +34,7 @@ from .keys import canonical_key, is_qualified, parse_address, session_kind, watc
 from .logs import logger
 from .messages import (
     AcknowledgeShown,
+    CheckUpstream,
     Compacted,
     Delete,
     GoalChanged,
@@ -54,8 +55,12 @@ from .notices import Notice, Watch, notice, watch
 from .runtime import AsyncioFuture
 from .sending import Dispatch, Sender, parse_timeout
 from .summaries import render
-from .system import RETENTION, ActorSystem
+from .system import RETENTION, UPSTREAM, ActorSystem
 from .turn import Turn, carried_through
+from .upstream.adoption import adoption
+from .upstream.catalog import Catalog
+from .upstream.recent import AskTexts
+from .upstream.report import TickReport
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -98,11 +103,21 @@ def operation(
 class Gateway:
     """Hosts sessions: records what happens to them, and hands their watchers the notices. Made by `open_gateway`."""
 
-    def __init__(self, store: Store, *, config: GatewayConfig, clock: Clock, dispatch: Dispatch | None, wake: Wake | None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        config: GatewayConfig,
+        clock: Clock,
+        dispatch: Dispatch | None,
+        wake: Wake | None,
+        recent_texts: AskTexts | None,
+        catalogs: Iterable[Catalog],
+    ) -> None:
         self._store = store
         self._config = config
         self._closed: str | None = None
-        self._system = ActorSystem(store, clock, config, wake, self._fail)
+        self._system = ActorSystem(store, clock, config, wake=wake, recent_texts=recent_texts, catalogs=catalogs, fail=self._fail)
         self._sender = Sender(dispatch, self._system.callbacks, clock)
 
     # -- sessions ----------------------------------------------------------------------------------------------------------
@@ -359,6 +374,30 @@ class Gateway:
         registers = functools.partial(self._watch_receiver, source) if watch else None
         return await self._sender.send(source, canonical_key(key), message, registers, parse_timeout(timeout_s))
 
+    # -- upstream ----------------------------------------------------------------------------------------------------------
+
+    @operation
+    async def adopt(
+        self, catalog: str, thread_id: str, *, host_id: str = "local", agent_id: str = "main", key: str | None = None
+    ) -> Session:
+        """Link a session to a catalog's thread, from the thread's present end on; the same source again changes nothing.
+
+        `key` is by default `agent:<agent>:catalog:<catalog>:<hash>`, the same for the same thread; a qualified key names its agent
+        itself. Raises `UnknownThread`, which is an `UnknownSession`, and `CatalogUnavailable`.
+        """
+        source = self._system.catalogs.named(catalog)
+        write = await adoption(self._system.catalogs, source, thread_id, host_id, agent_id, key, self._system.clock.now_ms())
+        put: LinkPut = await self._system.log().ask(write)
+        return self._as_session(put.session)
+
+    @operation
+    async def check_upstream(self) -> TickReport:
+        """Check all watched links now, after the check under way if there is one. Without catalogs there is nothing to check."""
+        if not self._system.catalogs:
+            return TickReport()
+        report: TickReport = await self._system.child(UPSTREAM).ask(CheckUpstream())
+        return report
+
     # -- housekeeping ------------------------------------------------------------------------------------------------------
 
     @operation
@@ -538,12 +577,15 @@ async def open_gateway(
     clock: Clock | None = None,
     dispatch: Dispatch | None = None,
     wake: Wake | None = None,
+    recent_texts: AskTexts | None = None,
+    catalogs: Iterable[Catalog] = (),
 ) -> AsyncIterator[Gateway]:
     """Open a gateway on a database: a path, `sqlite:///path` or `postgresql://...`.
 
     `dispatch(sender, key, message)` delivers for `sessions_send`; `wake(session_key, reasons)` is called when a session has
-    notices. Both may be sync or async. Leaving stops every actor and closes the database. Raises `StoreUnavailable` if the
-    database cannot be opened, `InvalidArgument`.
+    notices; `recent_texts(session_key)` gives what the host itself wrote into an adopted session lately, as (id, text) pairs,
+    newest last. All three may be sync or async. `catalogs` are where sessions can be adopted from. Leaving stops every actor and
+    closes the database. Raises `StoreUnavailable` if the database cannot be opened, `InvalidArgument`.
     """
     config = config or GatewayConfig()
     try:
@@ -552,7 +594,9 @@ async def open_gateway(
     except StoreError as error:
         raise StoreUnavailable("open_gateway", error) from error
     try:
-        gateway = Gateway(store, config=config, clock=clock or SystemClock(), dispatch=dispatch, wake=wake)
+        gateway = Gateway(
+            store, config=config, clock=clock or SystemClock(), dispatch=dispatch, wake=wake, recent_texts=recent_texts, catalogs=catalogs
+        )
         try:
             await gateway._start()
             yield gateway

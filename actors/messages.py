@@ -122,7 +122,7 @@ class TurnOver(NamedTuple):
     failed: bool
 
 
-# -- to the replayer, the retention actor, the heartbeat and the supervisor ----------------------------------------------
+# -- to the replayer, the retention actor, the upstream monitor, the heartbeat and the supervisor -------------------------
 
 
 class BeginReplay(NamedTuple):
@@ -141,6 +141,14 @@ class ReplayWatcher(NamedTuple):
 
 class Prune(NamedTuple):
     """Prune now. Answer: the number of events removed."""
+
+
+class CheckUpstream(NamedTuple):
+    """Begin a check of all watched links, after the one under way if there is one. Answer: the `TickReport`."""
+
+
+class ReadLinks(NamedTuple):
+    """The upstream monitor's mail to itself: read the watched links. Answer: a tuple of `LinkRecord`."""
 
 
 class Tick(NamedTuple):

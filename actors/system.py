@@ -6,7 +6,7 @@ actors are handed what they need of it and of each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from pykka import ActorDeadError
@@ -31,6 +31,11 @@ from .runs import ActiveRuns
 from .runtime import AsyncioActorRef, Runtime
 from .session import SessionActor
 from .supervisor import SupervisorActor
+from .upstream.batch import BatchCheck
+from .upstream.catalog import Catalog
+from .upstream.catalogs import Catalogs
+from .upstream.monitor import UpstreamMonitorActor
+from .upstream.recent import AskTexts, RecentTexts
 from .wakes import WakeBook
 from .watcher import WatcherActor
 
@@ -38,6 +43,7 @@ LOG: Final = "log"
 REPLAY: Final = "replay"
 RETENTION: Final = "retention"
 HEARTBEAT: Final = "heartbeat"
+UPSTREAM: Final = "upstream"
 
 Ref = AsyncioActorRef[Any]
 
@@ -45,7 +51,17 @@ Ref = AsyncioActorRef[Any]
 class ActorSystem:
     """Runs the actors of one gateway on the running loop."""
 
-    def __init__(self, store: Store, clock: Clock, config: GatewayConfig, wake: Wake | None, fail: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        config: GatewayConfig,
+        *,
+        wake: Wake | None,
+        recent_texts: AskTexts | None,
+        catalogs: Iterable[Catalog],
+        fail: Callable[[str], None],
+    ) -> None:
         self.store = store
         self.clock = clock
         self.config = config
@@ -54,8 +70,10 @@ class ActorSystem:
         self.runs = ActiveRuns()
         self.wakes = WakeBook(config.wake_coalesce_s)
         self.callbacks = Callbacks(clock)
+        self.catalogs = Catalogs(catalogs, self.callbacks, clock, config.catalog_timeout_s)
         self.runtime = Runtime(on_end=self._ended)
         self._wake = wake
+        self._recent_texts = recent_texts
         self._fail = fail
         self._log_state = LogState()
         self._replay = ReplayProgress()
@@ -85,7 +103,7 @@ class ActorSystem:
         """Let what was mailed finish, then stop every actor. Host calls that are still running are cancelled."""
         if self._supervisor is not None:
             await self._supervisor.stop()
-        for name in (HEARTBEAT, REPLAY, RETENTION):
+        for name in (HEARTBEAT, UPSTREAM, REPLAY, RETENTION):
             ref = self._permanent.get(name)
             if ref is not None:
                 await ref.stop()
@@ -148,7 +166,11 @@ class ActorSystem:
 
     def _children(self) -> dict[str, Callable[[], Ref]]:
         children = {LOG: self._start_log, REPLAY: self._start_replay, RETENTION: self._start_retention}
-        return children if self._wake is None else children | {HEARTBEAT: self._start_heartbeat}
+        if self._wake is not None:
+            children[HEARTBEAT] = self._start_heartbeat
+        if self.catalogs:
+            children[UPSTREAM] = self._start_upstream
+        return children
 
     def _start_log(self) -> Ref:
         return self.runtime.start(
@@ -173,6 +195,12 @@ class ActorSystem:
         return self.runtime.start(
             HeartbeatActor, self._wake, self.store, self.clock, self.counters, self.claims, self.wakes, self.callbacks
         )
+
+    def _start_upstream(self) -> Ref:
+        texts = RecentTexts(self._recent_texts, self.callbacks, self.clock)
+        unwatched = self.config.record_unwatched
+        batches = BatchCheck(self.catalogs, texts, self.runs, self.log, self.clock, record_unwatched=unwatched)
+        return self.runtime.start(UpstreamMonitorActor, self.catalogs, batches, self.store, self.clock, self.config)
 
     def _opened(self, pairs: Sequence[Opened]) -> None:
         """Sub-agents see their notices on their next turn; every other watcher is to be woken (rule 4.9)."""
