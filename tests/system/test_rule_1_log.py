@@ -422,7 +422,7 @@ async def test_repeat_on_a_session_nobody_watches_any_more(gateway: Gateway) -> 
         (1e308, NOW),
         (-1e308, NOW - DAY_MS),
     ],
-    ids=ascii,
+    ids=lambda given: ascii(given)[:24],
 )
 async def test_occurred_at(gateway: Gateway, given: Any, kept: int) -> None:
     """Rule 1.7: what is no finite number is now, everything else is clamped into the last 24 hours and rounded down."""

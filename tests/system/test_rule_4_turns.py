@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import functools
 import itertools
+import sqlite3
 import types
 from collections.abc import Callable, Coroutine, Generator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -325,6 +328,7 @@ async def test_cancelled_at_every_await(
     """Rule 4.8: cancelled at any of its awaits, a turn either acknowledged its notice or gave it back, and none is kept."""
     await family(gateway)
     ends: set[tuple[str, bool]] = set()
+    returned = 0
     for suspension in itertools.count():
         await human(gateway)
         before = await gateway.pending(MAIN)
@@ -338,6 +342,8 @@ async def test_cancelled_at_every_await(
         assert after in (before, [])
         if "body ended" in marks:
             assert after == []
+            assert (await gateway.statistics()).notices_returned == returned
+        returned = (await gateway.statistics()).notices_returned
         if end == "raised" or (work in (whole_turn, raising_turn) and "body ended" not in marks):
             assert after == before
         if not marks and work is not a_drain:
@@ -350,10 +356,10 @@ async def test_cancelled_at_every_await(
     assert len(ends) > 1
 
 
-async def test_cancelled_while_acknowledging(gateway: Gateway) -> None:
+async def test_cancelled_while_acknowledging(gateway: Gateway, database: Path) -> None:
     """Rule 4.8: once the body has ended well the acknowledgement is carried through though the caller is cancelled, even twice."""
     await family(gateway)
-    await human(gateway)
+    event = await human(gateway)
     ended = asyncio.Event()
 
     async def turn() -> None:
@@ -368,10 +374,11 @@ async def test_cancelled_while_acknowledging(gateway: Gateway) -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+    # Straight from the file: when the turn is over, the acknowledgement is not under way any more.
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as other:
+        assert other.execute("SELECT last_seen_sequence FROM session_watch_cursors").fetchall() == [(event.sequence,)]
     assert await gateway.pending(MAIN) == []
-    watch = await pair(gateway)
-    assert watch is not None
-    assert not watch.pending
+    assert (await gateway.statistics()).notices_returned == 0
 
 
 async def test_timeout_around_a_turn(gateway: Gateway) -> None:
