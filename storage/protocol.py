@@ -9,12 +9,30 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from .records import Address, Cursor, LinkRecord, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from .records import Address, Cursor, LinkRecord, Neighbours, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
 from .writes import Commit, Write
 
 
 class Store(Protocol):
-    """Durable state: sessions, the signal log, heads, cursors and links."""
+    """Durable state: sessions, the signal log, heads, cursors and links.
+
+    Several gateways may have stores open on one database. One that is registered is known to the others by its number, and is alive to them
+    for as long as it holds a lock that ends with its process. What is claimed by, hosted by or hinted to "this gateway" is this store's.
+    """
+
+    async def register(self, *, now_ms: int, busy_timeout_s: float) -> int:
+        """Register this store as a living gateway, and give its number: higher than any before, never used again. It is alive to others before
+        they can see it. Doing it again, after it was taken for dead, gives another number; what the old one had is not carried over."""
+        ...
+
+    async def changed(self) -> bool:
+        """Whether another store may have committed since this was last asked; True the first time. Cheap enough to be asked ten times a
+        second. A store that is told of commits, and so may miss one, says True every few seconds in any case."""
+        ...
+
+    async def neighbours(self) -> Neighbours:
+        """The other gateways that are registered, the living told from the dead. Works on a store that is not registered, too."""
+        ...
 
     async def commit(self, writes: Sequence[Write], *, busy_timeout_s: float) -> Commit:
         """Apply the writes in their order, in one transaction: all of them, or none and `StoreError`.
@@ -52,7 +70,7 @@ class Store(Protocol):
 
     async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
         """The watcher's opened notices, at most `limit` of them, but for the very ones excluded: a target that was watched anew
-        meanwhile has another notice."""
+        meanwhile has another notice. Those that another living gateway has claimed are left out as well."""
         ...
 
     async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:
@@ -68,5 +86,5 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close every connection. Closing twice is allowed."""
+        """Close every connection; a registered gateway is dead to the others from then on, and is taken over. Closing twice is allowed."""
         ...

@@ -116,6 +116,30 @@ class PendingRead:
     cursors: tuple[Cursor, ...]
     total: int
     """All that is pending, also beyond the limit that was asked for."""
+    elsewhere: bool = False
+    """Whether another gateway hosts the watcher, and so gets its wakes (rule 8.2)."""
+
+
+class Hint(NamedTuple):
+    """Word from another gateway: it has opened a notice for a watcher that is hosted here."""
+
+    watcher: str
+    target: Address
+    age_ms: int
+    """How long ago that was; at least 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Which gateways the database knows of beside this one, and whether they have left word."""
+
+    registered: bool
+    """Whether this gateway is still registered: it is not if it never was, or if it was taken for dead."""
+    living: tuple[int, ...]
+    dead: tuple[int, ...]
+    """Ascending, like the living; each is to be taken over."""
+    hinted: bool
+    """Whether hints are waiting for this gateway."""
 
 
 @dataclass(frozen=True, slots=True)

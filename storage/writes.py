@@ -42,11 +42,16 @@ class Append(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PutSession:
-    """Create a session's row, or change what the draft gives. Result: the `SessionRecord`."""
+    """Create a session's row, or change what the draft gives. Result: the `SessionRecord`.
+
+    With `hosts` this gateway becomes the session's host (rule 8.2). If another one was, what the session has pending as a watcher, and no
+    living gateway has claimed, is told in `Commit.opened`: the first `PAIRS_TOLD_MAX` of it.
+    """
 
     address: Address
     session: SessionDraft
     now_ms: int
+    hosts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +94,8 @@ class Unwatch:
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """Acknowledge notices, each only while its cursor still has the shown positions (rule 4.5). Result: `Acknowledged`.
-    Reopened pairs are in `Commit.opened` too."""
+    """Acknowledge notices, each only while its cursor still has the shown positions (rule 4.5), whoever has claimed them; the claims go
+    with it. Result: `Acknowledged`. Reopened pairs are in `Commit.opened` too."""
 
     watcher: str
     shown: tuple[Shown, ...]
@@ -122,6 +127,8 @@ class Replay:
     Without `watcher`, a slice of at most `limit` pairs after `after`, passing over the watchers in `done`; with it, all pairs of
     that watcher. The first slice (`after` and `watcher` both None) also moves the pins of all that is owed to the material
     positions, so that `OpenOwed` opens those as rule 4.11 says. Result: `Replayed`.
+
+    Pairs of watchers that another gateway hosts, and pairs claimed by another living gateway, are that gateway's: they are passed over.
     """
 
     limit: int
@@ -236,6 +243,77 @@ class UpstreamRecorded:
     events: tuple[StateEvent | None, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class TakeNotices:
+    """Take notices for a turn (rules 4.7, 8.3): make the openings that are owed to the watcher, claim the first `limit` of its opened
+    notices that no other living gateway has claimed, and become its host. Result: the `PendingRead` of what was claimed; its `total`
+    counts all that could have been.
+
+    What this gateway itself has claimed is told by `excluding` alone: the notices in its other open turns. Where nothing is there to claim
+    and the host stays, nothing is written. A store that is not registered claims nothing and hosts nothing: then this is a read.
+    """
+
+    watcher: str
+    limit: int
+    excluding: tuple[Shown, ...]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Void this gateway's claims on the watcher's notices, all but those in `kept`. Result: how many went.
+
+    If another gateway hosts the watcher by now, each pair released is a hint for it.
+    """
+
+    watcher: str
+    kept: tuple[Shown, ...]
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaim:
+    """Claim anew what is in open turns, after this gateway was taken for dead and has registered again: each notice that is still open
+    and that no other living gateway has claimed since. Result: the tuple of `Shown` that are claimed now."""
+
+    watcher: str
+    shown: tuple[Shown, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TakeHints:
+    """Take out the hints for this gateway. Result: the tuple of `Hint`, oldest first; they are not in `Commit.opened`.
+
+    A hint whose watcher has another host by now is handed on to that one instead.
+    """
+
+    now_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakeOver:
+    """Take over from a dead gateway (rule 8.2): its claims and hints go, and a slice of at most `limit` of its sessions has this gateway
+    as its host from now on; with the last slice its row goes. Result: `TakenOver`.
+
+    What those sessions have pending as watchers, and no living gateway has claimed, is told in `Commit.opened`, the first
+    `PAIRS_TOLD_MAX` of each; no pin is moved. Several gateways may take over from the same one at once: each session goes to one of them.
+    The caller has seen in `Store.neighbours` that it is dead.
+    """
+
+    dead: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """Result of `TakeOver`: whether nothing is left of the dead gateway."""
+
+    finished: bool
+
+
+PAIRS_TOLD_MAX = 100
+"""How many of a watcher's pending pairs are told when it changes its host; the turn that follows the wake shows all of them."""
+
 Write = (
     Append
     | PutSession
@@ -251,6 +329,11 @@ Write = (
     | ExpireHeads
     | PutLink
     | RecordUpstream
+    | TakeNotices
+    | Release
+    | Reclaim
+    | TakeHints
+    | TakeOver
 )
 
 
@@ -261,7 +344,8 @@ class Commit:
     results: tuple[object, ...]
     """One per write, in their order."""
     opened: tuple[Opened, ...]
-    """The pairs whose notices were opened, reopened or replayed."""
+    """The pairs whose notices were opened, reopened, replayed or taken over, of the watchers that this gateway hosts or nobody does. For
+    those of a watcher that another gateway hosts a hint was written instead. To a store that is not registered every host is another."""
     owed: bool
     """Whether owed openings are left in the store for a later transaction."""
     recorded: int = 0
