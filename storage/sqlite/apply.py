@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import assert_never
 
+from ..folds import Fold
 from ..records import Address
 from ..writes import (
     Acknowledge,
@@ -26,7 +27,6 @@ from ..writes import (
     Write,
 )
 from . import append, cursors, housekeeping, links, openings, sessions
-from .folds import Fold
 from .transaction import Transaction
 
 

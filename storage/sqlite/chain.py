@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from ..events import EVENT_COLUMNS, to_event
 from ..records import Address, StateEvent
-from .events import EVENT_COLUMNS, to_event
 
 MILEPOST_EVERY = 64
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Sequence
 
+from ..folds import intern, put_session
+from ..pairs import PAIR_COLUMNS, Pair, PairWrite, write_of
 from ..positions import acknowledge, is_open, replay, seed
 from ..records import Shown
 from ..writes import Acknowledge, Acknowledged, Replay, Replayed, Unwatch, Watch
-from .folds import intern, load, put_session, save
+from .folds import load, save
 from .openings import owed_pairs
-from .pairs import PAIR_COLUMNS, Pair, PairWrite, put_pairs, write_of
+from .pairs import put_pairs
 from .transaction import Transaction
 from .values import select_wanted
 

@@ -1,53 +1,15 @@
-"""A session's head and row while a transaction works on them: read once, changed in Python, written once."""
+"""Reading folds, and writing what has changed of them."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
-from ..heads import Latest, Notifying, Owed
-from ..records import Address, SessionDraft, SessionRecord
-from .transaction import Transaction
-from .values import Row, run_rows, select_wanted
-
-
-class SessionRow(NamedTuple):
-    """What a session's row says beside its address."""
-
-    session_id: str
-    kind: str
-    parent: str | None
-    label: str | None
-    created_at: int
-    updated_at: int
-
-
-@dataclass(slots=True, eq=False)
-class Fold:
-    """One session's head and row. The columns follow the table `heads`."""
-
-    address: Address
-    head_id: int = 0
-    """0: not in the database."""
-    last_sequence: int = 0
-    pruned_max_sequence: int = 0
-    recorded_at: int = 0
-    event_count: int = 0
-    latest: Latest = field(default_factory=Latest)
-    owed: Owed | None = None
-    deleted_at: int | None = None
-    session: SessionRow | None = None
-    head_moved: bool = False
-    """Whether events have moved it, and nothing more."""
-    head_changed: bool = False
-    session_changed: bool = False
-    watched: bool = False
-    """Whether a cursor on the session is known of; asked only where it matters."""
-    fresh: list[Notifying] = field(default_factory=list)
-    """The notifying events of this run of appends, ascending."""
-
+from ..folds import Fold, SessionRow
+from ..heads import Latest, Owed
+from ..records import Address
+from ..rows import Row
+from .values import run_rows, select_wanted
 
 _HEAD_COLUMNS = (
     "head_id, session_key, agent_id, last_sequence, pruned_max_sequence, recorded_at, event_count, latest_actor, latest_sequence, "
@@ -98,42 +60,6 @@ def _from_row(row: Row) -> Fold:
     return Fold(Address(row[1], row[2]), row[0], row[3], row[4], row[5], row[6], Latest(*row[7:11]), owed, row[14], session)
 
 
-def intern(tx: Transaction, fold: Fold) -> int:
-    """The head's id, given to it now if it has none."""
-    if not fold.head_id:
-        fold.head_id = tx.next_head_id()
-        fold.head_changed = True
-    return fold.head_id
-
-
-def put_session(tx: Transaction, fold: Fold, draft: SessionDraft, now_ms: int) -> SessionRow:
-    """Create the session's row, or change what the draft gives and differs."""
-    present = fold.session
-    if present is None:
-        return _create_session(tx, fold, draft, now_ms)
-    if draft.session_id is None and draft.parent is None and draft.label is None:
-        return present
-    given = {"session_id": draft.session_id, "parent": draft.parent, "label": draft.label}
-    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None and value != getattr(present, name)}
-    return set_session(fold, present._replace(updated_at=now_ms, **changed)) if changed else present
-
-
-def _create_session(tx: Transaction, fold: Fold, draft: SessionDraft, now_ms: int) -> SessionRow:
-    intern(tx, fold)
-    if fold.deleted_at is not None:
-        fold.deleted_at = None
-        fold.head_changed = True
-    session_id = tx.new_session_id() if draft.session_id is None else draft.session_id
-    return set_session(fold, SessionRow(session_id, draft.kind, draft.parent, draft.label, now_ms, now_ms))
-
-
-def set_session(fold: Fold, row: SessionRow) -> SessionRow:
-    """Give the fold another row, to be written."""
-    fold.session = row
-    fold.session_changed = True
-    return row
-
-
 def save(connection: sqlite3.Connection, folds: Iterable[Fold]) -> None:
     """Write what has changed."""
     folds = list(folds)
@@ -167,14 +93,3 @@ def _save_sessions(connection: sqlite3.Connection, folds: Sequence[Fold]) -> Non
     run_rows(connection, _PUT_SESSION, rows, _ON_SESSION)
     for fold in folds:
         fold.session_changed = False
-
-
-def to_record(fold: Fold, row: SessionRow) -> SessionRecord:
-    """The session as it is told to the outside."""
-    return record_of(fold.address, row, fold.recorded_at, fold.last_sequence)
-
-
-def record_of(address: Address, row: SessionRow, recorded_at: int, version: int) -> SessionRecord:
-    """The session as it is told to the outside."""
-    updated_at = max(row.updated_at, recorded_at)
-    return SessionRecord(address, row.session_id, row.kind, row.parent, row.label, row.created_at, updated_at, version)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from ..folds import Fold
 from ..records import Address
-from .folds import Fold
 
 KNOWN_MAX = 4_096
 

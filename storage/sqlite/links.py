@@ -6,12 +6,14 @@ import json
 import sqlite3
 from collections.abc import Iterable, Mapping
 
+from ..folds import put_session, to_record
 from ..records import Address, LinkRecord
+from ..rows import Row
 from ..writes import LinkPut, LinkSource, PutLink, RecordUpstream, UpstreamRecorded
 from .append import append_all
-from .folds import load_one, put_session, save, to_record
+from .folds import load_one, save
 from .transaction import Transaction
-from .values import Row, run_rows
+from .values import run_rows
 
 # ASCII alone, so that a file name that is no text can be stored, too.
 _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode

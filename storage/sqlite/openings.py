@@ -10,25 +10,20 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ..heads import NOBODY, Notifying, Owed, first_material, owe, owed_pin
+from ..folds import Fold
+from ..heads import NOBODY, Owed, first_material, owe, owed_pin
+from ..pairs import OPENABLE, PAIR_COLUMNS, Pair, PairWrite, write_of
 from ..positions import open_at
 from ..records import Address, Opened
 from ..writes import OpenOwed
-from .folds import Fold, save_heads
-from .pairs import OPENABLE, PAIR_COLUMNS, Pair, PairWrite, put_pairs, write_of
+from .folds import save_heads
+from .pairs import put_pairs
 from .transaction import Transaction
 
 _CLEAN = (
     "SELECT c.target_id, c.watcher_id, c.last_seen, w.session_key FROM json_each(?) wanted CROSS JOIN cursors c INDEXED BY cursors_clean "
     "ON c.target_id = wanted.value AND (c.notified <= c.last_seen) = 1 CROSS JOIN heads w ON w.head_id = c.watcher_id LIMIT ?"
 )
-
-
-def note_owed(fold: Fold, event: Notifying) -> None:
-    """An event on a head that owes openings already opens nothing by itself: it would overtake them."""
-    if fold.owed is not None:
-        fold.owed = owe(fold.owed, event)
-        fold.head_changed = True
 
 
 def open_fresh(tx: Transaction, folds: Iterable[Fold], now_ms: int) -> None:

@@ -6,12 +6,13 @@ import json
 import sqlite3
 from collections.abc import Collection
 
+from ..events import EVENT_COLUMNS, to_event
+from ..folds import SessionRow, record_of, to_record
+from ..pairs import PAIR_COLUMNS, Pair
 from ..records import Address, Cursor, PendingRead, SessionRecord, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..rows import Row
 from . import chain
-from .events import EVENT_COLUMNS, to_event
-from .folds import SessionRow, load_one, record_of, to_record
-from .pairs import PAIR_COLUMNS, Pair
-from .values import Row
+from .folds import load_one
 
 
 def status(connection: sqlite3.Connection, address: Address, changes_since: int | None, limit: int) -> StatusRead | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ..folds import Fold, put_session, set_session, to_record
 from ..records import SessionRecord
 from ..writes import DeleteSession, PutSession, ResetSession
 from .chain import delete_events
-from .folds import Fold, load_one, put_session, save, set_session, to_record
+from .folds import load_one, save
 from .transaction import Transaction
 
 

@@ -12,12 +12,12 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ..connection import Connection
 from ..errors import StoreError
+from ..folds import Fold
 from ..records import Address, Cursor, LinkRecord, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
 from ..writes import Commit, Write
 from . import links, reads
 from .apply import apply
 from .files import open_for_reading, open_for_writing
-from .folds import Fold
 from .known import KnownFolds
 from .transaction import Transaction, roll_back, store_error, transact
 

@@ -6,9 +6,8 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
-from typing import Any
 
-Row = tuple[Any, ...]
+from ..rows import Row
 
 ROWS_MANY = 256
 """Beside a busy loop each statement waits for the interpreter lock once, so that few with many rows are fast."""

@@ -10,8 +10,8 @@ import pytest
 import pytest_asyncio
 
 from kizuki.storage import Store, StoreError, open_store
+from kizuki.storage.folds import Fold
 from kizuki.storage.records import Address, SessionDraft, Shown, StateEvent
-from kizuki.storage.sqlite.folds import Fold
 from kizuki.storage.sqlite.known import KNOWN_MAX, KnownFolds
 from kizuki.storage.writes import Acknowledge, Append, DeleteSession, ExpireHeads, PutSession, Unwatch, Watch, Write
 

@@ -1,20 +1,15 @@
-"""Events as rows: how they are written, and how rows become `StateEvent`s."""
+"""Events as rows: how they are written, and how rows become `StateEvent`s. Pure, and the same for every database."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 
-from ..records import Address, StateEvent
-from .values import Row
+from .records import Address, StateEvent
+from .rows import Row
 
 EVENT_COLUMNS = "e.sequence, e.session_id, e.kind, e.actor_type, e.actor_id, e.run_id, e.occurred_at, e.summary, e.payload_json"
 """What `to_event` takes, of a table named e."""
-
-INSERT_EVENTS = (
-    "INSERT INTO events (sequence, head_id, previous, kind, notifies, actor_type, actor_id, run_id, session_id, occurred_at, "
-    "recorded_at, dedupe_key, summary, payload_json)"
-)
 
 
 def to_event(address: Address, row: Row) -> StateEvent:
