@@ -1,5 +1,8 @@
 """Which notices are in an open turn of this gateway.
 
+The store keeps the claims of all gateways; this is the truth about our own, and the store's follows it. Where the store may have more of
+them, since a turn's end or a take could not be told to it yet, the watcher is stale.
+
 The claims outlive the watcher actors that make them, so that a restarted actor does not show a taken notice again (rule 4.8),
 and they are given back by plain calls, so that a cancelled turn needs no await for it.
 """
@@ -18,6 +21,8 @@ class Claims:
 
     _turns: dict[str, dict[int, tuple[Shown, ...]]] = field(default_factory=dict)
     _last_turn: int = 0
+    stale: set[str] = field(default_factory=set)
+    """Watchers of whose notices the store may hold claims that no open turn has."""
 
     def open(self, watcher: str) -> int:
         """Open a turn that holds nothing yet; returns its number."""
@@ -56,6 +61,8 @@ class Claims:
         """End the turn; what it still held is free again and is returned."""
         turns = self._turns.get(watcher, {})
         shown = turns.pop(turn, ())
+        if shown:
+            self.stale.add(watcher)
         if not turns:
             self._turns.pop(watcher, None)
         return shown

@@ -36,6 +36,8 @@ class GatewayConfig:
     upstream_interval_s: float = 60.0
     upstream_first_s: float = 15.0
     catalog_timeout_s: float = 45.0
+    poll_interval_s: float = 0.1
+    """How often to look whether another gateway has committed to the same database."""
     idle_actor_s: float = 300.0
     """An actor that had no mail for this long is put away."""
 
@@ -46,7 +48,7 @@ class GatewayConfig:
         _check_count(self.notices_max, "notices_max", 10_000)
         _check_count(self.retention_rows, "retention_rows", 2**53)
         _check_number(self.retention_days, "retention_days", _FOREVER_S / 86_400)
-        for name in ("prune_interval_s", "upstream_interval_s", "catalog_timeout_s", "idle_actor_s"):
+        for name in ("prune_interval_s", "upstream_interval_s", "catalog_timeout_s", "poll_interval_s", "idle_actor_s"):
             _check_number(getattr(self, name), name, _FOREVER_S)
         for name in ("busy_timeout_s", "wake_coalesce_s", "upstream_first_s"):
             _check_number(getattr(self, name), name, _FOREVER_S, zero=True)

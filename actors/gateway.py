@@ -37,6 +37,7 @@ from .messages import (
     CheckUpstream,
     Compacted,
     Delete,
+    GiveBack,
     GoalChanged,
     HumanTurn,
     OpenSession,
@@ -533,8 +534,12 @@ class Gateway:
         """End the turn: what it still holds goes back, and the watcher is woken again where anything is left, or has come meanwhile."""
         returned = self._system.claims.release(watcher, number)
         self._system.counters.notices_returned += len(returned)
-        if current is not None and self._closed is None:
+        if self._closed is not None:
+            return
+        if current is not None:
             self._system.watcher(watcher).ask(TurnOver(failed=not ended_well or bool(returned)))
+        elif returned:
+            self._system.watcher(watcher).ask(GiveBack())
 
     async def _drain(self, watcher: str, limit: int) -> list[Notice]:
         number = self._system.claims.open(watcher)

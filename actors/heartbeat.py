@@ -112,12 +112,12 @@ class HeartbeatActor(AsyncioActor):
             del self._under_way[watcher]
 
     async def _is_pending(self, watcher: str) -> bool:
-        """Whether there is still something to wake for; where the store cannot say, there is."""
+        """Whether there is still something to wake for, and no other gateway that does it; where the store cannot say, there is."""
         try:
             read = await self._store.pending(watcher, limit=1, excluding=self._claims.taken(watcher))
         except StoreError:
             return True
-        return bool(read.cursors)
+        return bool(read.cursors) and not read.elsewhere
 
     async def _call(self, watcher: str, wake: WakeRequest) -> None:
         """Ask the host; an exception or no answer in time counts as busy (rule 4.9)."""

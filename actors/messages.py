@@ -122,7 +122,15 @@ class TurnOver(NamedTuple):
     failed: bool
 
 
-# -- to the replayer, the retention actor, the upstream monitor, the heartbeat and the supervisor -------------------------
+class GiveBack(NamedTuple):
+    """Give back in the store what no open turn of the watcher holds any more. Answer: None."""
+
+
+# -- to the replayer, the neighbours, the retention actor, the upstream monitor, the heartbeat and the supervisor -------------------------
+
+
+class Join(NamedTuple):
+    """Register the gateway, and take over from those that are gone. Answer: None."""
 
 
 class BeginReplay(NamedTuple):

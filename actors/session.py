@@ -37,7 +37,7 @@ class SessionActor(AsyncioActor):
     def on_receive(self, message: SessionMail) -> None:
         match message:
             case OpenSession():
-                self._publish(PutSession(self._address, message.draft, self._clock.now_ms()))
+                self._publish(PutSession(self._address, message.draft, self._clock.now_ms(), hosts=True))
             case RunStarted():
                 self._runs.started(self._address, message.run_id)
                 self._publish(self._row())

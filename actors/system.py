@@ -12,7 +12,7 @@ from typing import Any, Final
 from pykka import ActorDeadError
 
 from ..storage.protocol import Store
-from ..storage.records import Address, Opened
+from ..storage.records import Address, Hint, Opened
 from .callbacks import Callbacks
 from .claims import Claims
 from .clock import Clock, ManualClock
@@ -23,7 +23,8 @@ from .heartbeat import HeartbeatActor, Wake
 from .keys import is_subagent
 from .log import LogActor, LogState
 from .logs import logger
-from .messages import Begin, BeginReplay, ChildEnded, ReplayNext
+from .messages import Begin, BeginReplay, ChildEnded, Join, ReplayNext
+from .neighbours import Neighbourhood, NeighboursActor
 from .replay import ReplayActor, ReplayProgress
 from .restarts import RestartPolicy
 from .retention import RetentionActor
@@ -44,6 +45,7 @@ REPLAY: Final = "replay"
 RETENTION: Final = "retention"
 HEARTBEAT: Final = "heartbeat"
 UPSTREAM: Final = "upstream"
+NEIGHBOURS: Final = "neighbours"
 
 Ref = AsyncioActorRef[Any]
 
@@ -77,13 +79,17 @@ class ActorSystem:
         self._fail = fail
         self._log_state = LogState()
         self._replay = ReplayProgress()
+        self._neighbourhood = Neighbourhood()
         self._permanent: ActorDirectory = ActorDirectory()
         self._resident: ActorDirectory = ActorDirectory()
         """Session actors by address, watcher actors by key."""
         self._supervisor: Ref | None = None
 
     async def start(self) -> None:
-        """Start the permanent actors; returns when expired cursors are gone and the replay has begun. Raises `StoreError`."""
+        """Start the permanent actors; returns when the gateway is registered, expired cursors are gone and the replay has begun.
+
+        Raises `StoreError`.
+        """
         if isinstance(self.clock, ManualClock):
             self.clock.register(self)
         self._supervisor = self.runtime.start(
@@ -97,13 +103,14 @@ class ActorSystem:
             escalate=self._fail,
         )
         await self._supervisor.ask(Begin())
+        await self.child(NEIGHBOURS).ask(Join())
         await self.child(REPLAY).ask(BeginReplay())
 
     async def stop(self) -> None:
         """Let what was mailed finish, then stop every actor. Host calls that are still running are cancelled."""
         if self._supervisor is not None:
             await self._supervisor.stop()
-        for name in (HEARTBEAT, UPSTREAM, REPLAY, RETENTION):
+        for name in (NEIGHBOURS, HEARTBEAT, UPSTREAM, REPLAY, RETENTION):
             ref = self._permanent.get(name)
             if ref is not None:
                 await ref.stop()
@@ -162,10 +169,16 @@ class ActorSystem:
             wakes=self.wakes,
             log_state=self._log_state,
             replay=self._replay,
+            neighbourhood=self._neighbourhood,
         )
 
     def _children(self) -> dict[str, Callable[[], Ref]]:
-        children = {LOG: self._start_log, REPLAY: self._start_replay, RETENTION: self._start_retention}
+        children = {
+            LOG: self._start_log,
+            NEIGHBOURS: self._start_neighbours,
+            REPLAY: self._start_replay,
+            RETENTION: self._start_retention,
+        }
         if self._wake is not None:
             children[HEARTBEAT] = self._start_heartbeat
         if self.catalogs:
@@ -182,6 +195,19 @@ class ActorSystem:
             busy_timeout_s=self.config.busy_timeout_s,
             on_opened=self._opened,
             on_unknown=self._replay_again,
+        )
+
+    def _start_neighbours(self) -> Ref:
+        return self.runtime.start(
+            NeighboursActor,
+            self.store,
+            log=self.log,
+            watcher=self.watcher,
+            clock=self.clock,
+            config=self.config,
+            claims=self.claims,
+            neighbourhood=self._neighbourhood,
+            on_hints=self._hinted,
         )
 
     def _start_replay(self) -> Ref:
@@ -210,6 +236,16 @@ class ActorSystem:
         for watcher, target in pairs:
             if not is_subagent(watcher):
                 self.wakes.opened(watcher, (target.session_key,), now)
+
+    def _hinted(self, hints: Sequence[Hint]) -> None:
+        """Another gateway has opened them: the wake is due when it would be, had it been done here."""
+        self.counters.notices_opened += len(hints)
+        if self._wake is None:
+            return
+        now = self.clock.monotonic()
+        for watcher, target, age_ms in hints:
+            if not is_subagent(watcher):
+                self.wakes.opened(watcher, (target.session_key,), now - age_ms / 1000)
 
     def _replay_again(self) -> None:
         """A commit whose outcome is unknown may have opened notices that nobody was told of: look for them in the store."""

@@ -1,8 +1,8 @@
 """A watcher's actor: hands out its notices, one turn at a time.
 
-The pinned positions are in the store, where the log actor moves them; which notices are in an open turn is in `Claims`. So the
-actor keeps nothing that its end could lose: it puts what one watcher does into one order, and sees to it that the openings
-still owed to this watcher are made before it is served (rule 1.10).
+The pinned positions are in the store, where the log actor moves them; which notices are in an open turn is in `Claims`, and for the
+other gateways in the store. So the actor keeps nothing that its end could lose: it puts what one watcher does into one order, and
+sees to it that the openings still owed to this watcher are made before it is served (rule 1.10).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from pykka import ActorDeadError
 from ..storage.errors import StoreError
 from ..storage.protocol import Store
 from ..storage.records import Cursor, PendingRead, Shown
-from ..storage.writes import Acknowledge, Acknowledged, OpenOwed
+from ..storage.writes import Acknowledge, Acknowledged, OpenOwed, Release, TakeNotices
 from .claims import Claims
 from .clock import Clock
 from .keys import is_subagent
 from .log import LogState
-from .messages import AcknowledgeShown, ReadPending, ReadWatches, ReplayWatcher, Take, TurnOver
+from .messages import AcknowledgeShown, GiveBack, ReadPending, ReadWatches, ReplayWatcher, Take, TurnOver
+from .neighbours import Neighbourhood
 from .replay import ReplayProgress
 from .runtime import AsyncioActor, AsyncioActorRef
 from .wakes import WakeBook
@@ -28,7 +29,7 @@ from .wakes import WakeBook
 WAKE_REASONS_MAX: Final = 100
 """How many of the notices left over a wake names; the turn that follows shows them anyway."""
 
-WatcherMail = Take | ReadPending | ReadWatches | AcknowledgeShown | TurnOver
+WatcherMail = Take | ReadPending | ReadWatches | AcknowledgeShown | TurnOver | GiveBack
 
 
 def shown(cursor: Cursor) -> Shown:
@@ -50,6 +51,7 @@ class WatcherActor(AsyncioActor):
         wakes: WakeBook,
         log_state: LogState,
         replay: ReplayProgress,
+        neighbourhood: Neighbourhood,
     ) -> None:
         super().__init__()
         self._key = key
@@ -60,6 +62,7 @@ class WatcherActor(AsyncioActor):
         self._wakes = wakes
         self._log_state = log_state
         self._replay = replay
+        self._neighbourhood = neighbourhood
 
     async def on_receive(self, message: WatcherMail) -> Any:
         match message:
@@ -73,23 +76,52 @@ class WatcherActor(AsyncioActor):
             case AcknowledgeShown():
                 return await self._acknowledge(message.shown)
             case TurnOver():
+                await self._give_back()
                 await self._wake_for_the_rest(message.failed)
+            case GiveBack():
+                await self._give_back()
+        return None
 
     async def _settle(self) -> None:
-        """Make the openings that this watcher is still owed: by the start (rule 4.11), and by commits (rule 1.10)."""
+        """Make the openings that this watcher is still owed: by the start (rule 4.11), and by commits (rule 1.10), also other gateways'."""
+        await self._replayed()
+        if self._log_state.owed or self._neighbourhood.present:
+            await self._child("log").ask(OpenOwed(self._clock.now_ms(), limit=0, watcher=self._key))
+
+    async def _replayed(self) -> None:
         if not self._replay.serves(self._key):
             await self._child("replay").ask(ReplayWatcher(self._key))
-        if self._log_state.owed:
-            await self._child("log").ask(OpenOwed(self._clock.now_ms(), limit=0, watcher=self._key))
 
     async def _read_pending(self, limit: int | None) -> PendingRead:
         await self._settle()
         return await self._store.pending(self._key, limit=limit, excluding=self._claims.taken(self._key))
 
     async def _take(self, message: Take) -> PendingRead:
-        read = await self._read_pending(message.limit)
-        self._claims.take(self._key, message.turn, tuple(shown(cursor) for cursor in read.cursors))
+        await self._replayed()
+        was_stale = self._key in self._claims.stale
+        self._claims.stale.add(self._key)  # until it is known what the store has claimed
+        read = await self._claim(message.limit)
+        holds = self._claims.take(self._key, message.turn, tuple(shown(cursor) for cursor in read.cursors))
+        if holds and not was_stale:
+            self._claims.stale.discard(self._key)
+        await self._give_back()
         return read
+
+    async def _claim(self, limit: int) -> PendingRead:
+        taken = tuple(sorted(self._claims.taken(self._key)))
+        read: PendingRead = await self._child("log").ask(TakeNotices(self._key, limit, taken, self._clock.now_ms()))
+        return read
+
+    async def _give_back(self) -> None:
+        """Let the store know what no turn holds any more. Here it is free already, so a failure costs the others time only."""
+        if self._key not in self._claims.stale:
+            return
+        self._claims.stale.discard(self._key)  # before the await: what ends during it is stale again
+        kept = tuple(sorted(self._claims.taken(self._key)))
+        try:
+            await self._child("log").ask(Release(self._key, kept, self._clock.now_ms()))
+        except (StoreError, ActorDeadError):
+            self._claims.stale.add(self._key)
 
     async def _acknowledge(self, notices: tuple[Shown, ...]) -> Acknowledged:
         await self._settle()
@@ -109,7 +141,7 @@ class WatcherActor(AsyncioActor):
             self._request_wake((), failed)
         else:
             reasons = tuple(cursor.target.session_key for cursor in read.cursors)
-            if reasons:
+            if reasons and not read.elsewhere:
                 self._request_wake(reasons, failed)
 
     def _request_wake(self, reasons: tuple[str, ...], failed: bool) -> None:

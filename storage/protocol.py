@@ -21,8 +21,11 @@ class Store(Protocol):
     """
 
     async def register(self, *, now_ms: int, busy_timeout_s: float) -> int:
-        """Register this store as a living gateway, and give its number: higher than any before, never used again. It is alive to others before
-        they can see it. Doing it again, after it was taken for dead, gives another number; what the old one had is not carried over."""
+        """Register this store as a living gateway, and give its number: higher than any before, never used again.
+
+        It is alive to the others before they can see it. Doing it again, after it was taken for dead, gives another number; what the old
+        one had is not carried over.
+        """
         ...
 
     async def changed(self) -> bool:

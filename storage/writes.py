@@ -5,7 +5,7 @@ Each class says in its docstring what it does and what its result in `Commit.res
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -335,6 +335,23 @@ Write = (
     | TakeHints
     | TakeOver
 )
+
+
+def moment_ms(writes: Sequence[Write]) -> int:
+    """The latest moment that any of the writes names; 0 if none does. It is when the notices were opened that they opened."""
+    return max((_moment_ms(write) for write in writes), default=0)
+
+
+def _moment_ms(write: Write) -> int:
+    match write:
+        case Append():
+            return write.recorded_at_ms
+        case RecordUpstream():
+            return moment_ms(write.events)
+        case Acknowledge() | OpenOwed() | PutSession() | PutLink() | TakeNotices():
+            return write.now_ms
+        case _:
+            return 0
 
 
 @dataclass(frozen=True, slots=True)

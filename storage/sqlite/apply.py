@@ -19,14 +19,20 @@ from ..writes import (
     PruneEvents,
     PutLink,
     PutSession,
+    Reclaim,
     RecordUpstream,
+    Release,
     Replay,
     ResetSession,
+    TakeHints,
+    TakeNotices,
+    TakeOver,
     Unwatch,
     Watch,
     Write,
+    moment_ms,
 )
-from . import append, cursors, housekeeping, links, openings, sessions
+from . import append, claims, cursors, gateways, housekeeping, links, openings, sessions
 from .transaction import Transaction
 
 
@@ -40,7 +46,7 @@ def apply(tx: Transaction, writes: Sequence[Write], known: dict[Address, Fold] |
         else:
             results.extend(_apply_one(tx, write, known) for write in run)
     owed = tx.connection.execute("SELECT EXISTS (SELECT 1 FROM heads WHERE owed_sequence IS NOT NULL)").fetchone()[0]
-    return Commit(tuple(results), tuple(tx.opened), bool(owed), tx.recorded)
+    return Commit(tuple(results), gateways.told_here(tx, moment_ms(writes)), bool(owed), tx.recorded)
 
 
 def _apply_one(tx: Transaction, write: Write, known: dict[Address, Fold]) -> object:
@@ -51,8 +57,8 @@ def _apply_one(tx: Transaction, write: Write, known: dict[Address, Fold]) -> obj
 def _forget(known: dict[Address, Fold], write: Write) -> None:
     """Drop what the write may change behind the folds' back."""
     match write:
-        case Acknowledge():
-            pass  # It moves cursors, but adds and removes none.
+        case Acknowledge() | TakeNotices() | Release() | Reclaim() | TakeHints() | TakeOver():
+            pass  # They move cursors, but add and remove none, and the folds know nothing of hosts and claims.
         case PutSession():
             known.pop(write.address, None)
         case _:
@@ -89,5 +95,15 @@ def _applied(tx: Transaction, write: Write) -> object:  # noqa: C901 - one line 
             return links.put(tx, write)
         case RecordUpstream():
             return links.record(tx, write)
+        case TakeNotices():
+            return claims.take(tx, write)
+        case Release():
+            return claims.release(tx, write)
+        case Reclaim():
+            return claims.reclaim(tx, write)
+        case TakeHints():
+            return gateways.take_hints(tx, write)
+        case TakeOver():
+            return gateways.take_over(tx, write)
         case _:
             assert_never(write)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
 
@@ -11,6 +12,7 @@ from ..positions import acknowledge, is_open, replay, seed
 from ..records import Shown
 from ..writes import Acknowledge, Acknowledged, Replay, Replayed, Unwatch, Watch
 from .folds import load, save
+from .gateways import is_elsewhere, living_others
 from .openings import owed_pairs
 from .pairs import put_pairs
 from .transaction import Transaction
@@ -76,22 +78,39 @@ _OPEN = (
     f"SELECT {PAIR_COLUMNS} FROM cursors c INDEXED BY cursors_open CROSS JOIN heads w ON w.head_id = c.watcher_id "
     "CROSS JOIN heads t ON t.head_id = c.target_id WHERE c.notified > c.last_seen"
 )
-_SLICE = f"{_OPEN} AND c.watcher_id >= ? AND (c.watcher_id > ? OR c.target_id > ?) ORDER BY c.watcher_id, c.target_id LIMIT ?"
-_OF_WATCHER = f"{_OPEN} AND c.watcher_id IN (SELECT head_id FROM heads WHERE session_key = ?)"
+_OURS = (
+    "coalesce((SELECT s.host FROM sessions s WHERE s.head_id = c.watcher_id), :me) = :me "
+    "AND coalesce(c.claimed_by, 0) NOT IN (SELECT value FROM json_each(:living))"
+)
+_SLICE = (
+    f"{_OPEN} AND c.watcher_id >= :watcher AND (c.watcher_id > :watcher OR c.target_id > :target) AND {_OURS} "
+    "ORDER BY c.watcher_id, c.target_id LIMIT :limit"
+)
+_OF_WATCHER = f"{_OPEN} AND c.watcher_id IN (SELECT head_id FROM heads WHERE session_key = :watcher) AND {_OURS}"
 
 
 def replay_pairs(tx: Transaction, write: Replay) -> Replayed:
     """Pin what is pending at its material position (rule 4.11): all pairs of one watcher, or a slice of all pairs."""
     if write.watcher is not None:
-        opened = [Pair.of(row) for row in tx.connection.execute(_OF_WATCHER, (write.watcher,))]
-        _replay(tx, opened + owed_pairs(tx.connection, write.watcher))
+        _replay_watcher(tx, write.watcher)
         return Replayed(None)
     if write.after is None:
         _move_owed_pins(tx.connection)
     watcher_id, target_id = write.after or (0, 0)
-    pairs = [Pair.of(row) for row in tx.connection.execute(_SLICE, (watcher_id, watcher_id, target_id, write.limit))]
+    slice_ = {**_whose(tx), "watcher": watcher_id, "target": target_id, "limit": write.limit}
+    pairs = [Pair.of(row) for row in tx.connection.execute(_SLICE, slice_)]
     _replay(tx, [pair for pair in pairs if pair.watcher not in write.done])
     return Replayed((pairs[-1].watcher_id, pairs[-1].target_id) if len(pairs) == write.limit else None)
+
+
+def _replay_watcher(tx: Transaction, watcher: str) -> None:
+    if not is_elsewhere(tx.connection, tx.presence, watcher):
+        opened = [Pair.of(row) for row in tx.connection.execute(_OF_WATCHER, {**_whose(tx), "watcher": watcher})]
+        _replay(tx, opened + owed_pairs(tx.connection, watcher))
+
+
+def _whose(tx: Transaction) -> dict[str, object]:
+    return {"me": tx.presence.gateway_id, "living": json.dumps(living_others(tx.connection, tx.presence))}
 
 
 def _replay(tx: Transaction, pairs: Sequence[Pair]) -> None:

@@ -13,6 +13,8 @@ from ..records import Address, Cursor, PendingRead, SessionRecord, SessionsPage,
 from ..rows import Row
 from . import chain
 from .folds import load_one
+from .gateways import is_elsewhere, living_others
+from .presence import Presence
 
 
 def status(connection: sqlite3.Connection, address: Address, changes_since: int | None, limit: int) -> StatusRead | None:
@@ -89,7 +91,8 @@ _OPEN_OF_WATCHER = (
     "FROM cursors c INDEXED BY cursors_open WHERE c.watcher_id IN (SELECT head_id FROM heads WHERE session_key = :watcher) "
     "AND c.notified > c.last_seen AND (c.target_id, c.last_seen, c.notified) NOT IN ("
     "SELECT h.head_id, json_extract(x.value, '$[1]'), json_extract(x.value, '$[2]') FROM json_each(:excluding) x "
-    "CROSS JOIN heads h ON h.session_key = json_extract(x.value, '$[0][0]') AND h.agent_id = json_extract(x.value, '$[0][1]'))"
+    "CROSS JOIN heads h ON h.session_key = json_extract(x.value, '$[0][0]') AND h.agent_id = json_extract(x.value, '$[0][1]')) "
+    "AND coalesce(c.claimed_by, 0) NOT IN (SELECT value FROM json_each(:living))"
 )
 _PENDING = (
     f"WITH shown AS (SELECT c.watcher_id, c.target_id {_OPEN_OF_WATCHER} ORDER BY c.notified LIMIT :limit) "
@@ -99,12 +102,15 @@ _PENDING = (
 )
 
 
-def pending(connection: sqlite3.Connection, watcher: str, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
+def pending(
+    connection: sqlite3.Connection, presence: Presence, watcher: str, limit: int | None, excluding: Collection[Shown]
+) -> PendingRead:
     """Opened notices as `Store.pending` says. No two of them share a notified position, since each is the sequence of an event."""
-    wanted = {"watcher": watcher, "excluding": json.dumps(list(excluding)), "limit": -1 if limit is None else limit}
+    living = json.dumps(living_others(connection, presence))
+    wanted = {"watcher": watcher, "excluding": json.dumps(list(excluding)), "living": living, "limit": -1 if limit is None else limit}
     total = connection.execute(f"SELECT count(*) {_OPEN_OF_WATCHER}", wanted).fetchone()[0]
     found = tuple(_to_cursor(Pair.of(row)) for row in connection.execute(_PENDING, wanted))
-    return PendingRead(session_exists(connection, watcher), found, total)
+    return PendingRead(session_exists(connection, watcher), found, total, is_elsewhere(connection, presence, watcher))
 
 
 _NEWEST = (

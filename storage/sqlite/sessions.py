@@ -7,6 +7,7 @@ from ..records import SessionRecord
 from ..writes import DeleteSession, PutSession, ResetSession
 from .chain import delete_events
 from .folds import load_one, save
+from .gateways import host_address
 from .transaction import Transaction
 
 
@@ -15,6 +16,8 @@ def put(tx: Transaction, write: PutSession) -> SessionRecord:
     fold = load_one(tx.connection, write.address)
     row = put_session(tx, fold, write.session, write.now_ms)
     save(tx.connection, [fold])
+    if write.hosts:
+        host_address(tx, write.address)
     return to_record(fold, row)
 
 

@@ -13,12 +13,14 @@ from typing import Concatenate, ParamSpec, TypeVar
 from ..connection import Connection
 from ..errors import StoreError
 from ..folds import Fold
-from ..records import Address, Cursor, LinkRecord, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..records import Address, Cursor, LinkRecord, Neighbours, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
 from ..writes import Commit, Write
 from . import links, reads
 from .apply import apply
 from .files import open_for_reading, open_for_writing
+from .gateways import neighbours, register
 from .known import KnownFolds
+from .presence import Presence
 from .transaction import Transaction, roll_back, store_error, transact
 
 P = ParamSpec("P")
@@ -31,26 +33,59 @@ class SqliteStore:
     """See `Store`."""
 
     def __init__(
-        self, writer: Connection | None, readers: Sequence[Connection], new_session_id: Callable[[], str], resources: AsyncExitStack
+        self,
+        writer: Connection | None,
+        readers: Sequence[Connection],
+        presence: Presence,
+        new_session_id: Callable[[], str],
+        resources: AsyncExitStack,
     ) -> None:
         self._writer = writer
         self._readers = cycle(readers)
+        self._watching = writer or readers[0]
+        self._presence = presence
+        self._data_version: int | None = None
         self._new_session_id = new_session_id
         self._resources = resources
         self._known = KnownFolds()
 
+    async def register(self, *, now_ms: int, busy_timeout_s: float) -> int:
+        return await self._write(self._register, now_ms, busy_timeout_s)
+
+    def _register(self, connection: sqlite3.Connection, now_ms: int, busy_timeout_s: float) -> int:
+        try:
+            return transact(connection, partial(register, connection, self._presence, now_ms), busy_timeout_s)
+        except StoreError:
+            self._presence.give_up()
+            raise
+
+    async def changed(self) -> bool:
+        """On the connection that writes, whose own commits do not count; with a store that is read-only there are none."""
+        try:
+            version = await self._watching.run(_data_version)
+        except Exception as error:
+            raise StoreError(f"cannot look for changes: {error}") from error
+        before, self._data_version = self._data_version, version
+        return version != before
+
+    async def neighbours(self) -> Neighbours:
+        return await self._read(neighbours, self._presence)
+
     async def commit(self, writes: Sequence[Write], *, busy_timeout_s: float) -> Commit:
+        return await self._write(self._transact, tuple(writes), busy_timeout_s)
+
+    async def _write(self, work: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._writer is None:
             raise StoreError("the database was opened read-only")
         try:
-            return await self._writer.run_whole(self._transact, tuple(writes), busy_timeout_s)
+            return await self._writer.run_whole(work, *args, **kwargs)
         except ValueError as error:
             raise StoreError("the store is closed") from error
 
     def _transact(self, connection: sqlite3.Connection, writes: Sequence[Write], busy_timeout_s: float) -> Commit:
         def work() -> tuple[Commit, dict[Address, Fold]]:
             known = self._known.take(connection)
-            return apply(Transaction(connection, self._new_session_id), writes, known), known
+            return apply(Transaction(connection, self._new_session_id, self._presence), writes, known), known
 
         commit, known = transact(connection, work, busy_timeout_s)
         self._known.give_back(known)
@@ -78,7 +113,7 @@ class SqliteStore:
         return await self._read(reads.cursors, watcher)
 
     async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
-        return await self._read(reads.pending, watcher, limit, tuple(excluding))
+        return await self._read(reads.pending, self._presence, watcher, limit, tuple(excluding))
 
     async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:
         return await self._read(links.read, watched_only)
@@ -113,13 +148,25 @@ def _in_snapshot(
         roll_back(connection)
 
 
+def _give_up(_connection: sqlite3.Connection, presence: Presence) -> None:
+    presence.give_up()
+
+
+def _data_version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA data_version").fetchone()[0]
+    return version
+
+
 @asynccontextmanager
 async def open_sqlite(path: Path, *, synchronous: str, read_only: bool, new_session_id: Callable[[], str]) -> AsyncIterator[SqliteStore]:
     """Open the database; see `open_store`."""
     async with AsyncExitStack() as resources:
+        presence = Presence(path)
         writer = None if read_only else await _enter(resources, partial(open_for_writing, path, synchronous))
+        if writer is not None:
+            resources.push_async_callback(writer.run, _give_up, presence)
         readers = [await _enter(resources, partial(open_for_reading, path)) for _ in range(READERS)]
-        yield SqliteStore(writer, readers, new_session_id, resources)
+        yield SqliteStore(writer, readers, presence, new_session_id, resources)
 
 
 async def _enter(resources: AsyncExitStack, connector: Callable[[], sqlite3.Connection]) -> Connection:

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ..errors import CommitUnknownError, StoreBusyError, StoreError, WriteRefusedError
 from ..records import Opened
+from .presence import Presence
 
 T = TypeVar("T")
 
@@ -25,6 +26,8 @@ class Transaction:
 
     connection: sqlite3.Connection
     new_session_id: Callable[[], str]
+    presence: Presence
+    """Whose transaction it is."""
     openings_left: int = OPENINGS_MAX
     opened: list[Opened] = field(default_factory=list)
     recorded: int = 0

@@ -18,6 +18,7 @@ from kizuki.storage.sqlite import reads
 from kizuki.storage.sqlite.apply import apply
 from kizuki.storage.sqlite.files import open_for_writing
 from kizuki.storage.sqlite.known import KnownFolds
+from kizuki.storage.sqlite.presence import Presence
 from kizuki.storage.sqlite.transaction import Transaction, transact
 from kizuki.storage.writes import (
     Acknowledge,
@@ -133,19 +134,19 @@ def test_owed_openings_against_the_model(tmp_path: Path, batches: list[list[Writ
     path = tmp_path / "owed.db"
     path.unlink(missing_ok=True)
     with closing(open_for_writing(path, "normal")) as connection:
-        _run_with_budget(connection, batches, budget)
+        _run_with_budget(connection, Presence(path), batches, budget)
 
 
-def _run_with_budget(connection: sqlite3.Connection, batches: list[list[Write]], budget: int) -> None:
+def _run_with_budget(connection: sqlite3.Connection, presence: Presence, batches: list[list[Write]], budget: int) -> None:
     model, hosts, ids, known = Model(), Hosts(), itertools.count(), KnownFolds()
-    commit = _committer(connection, budget, lambda: f"session-{next(ids)}", known)
+    commit = _committer(connection, presence, budget, lambda: f"session-{next(ids)}", known)
     for batch in batches:
         writes = [hosts.filled(write) for write in batch]
         done = commit(writes)
         model.commit(writes, done)
         model.check_cursors(reads.cursors(connection, None), owed=done.owed)
         for session in SESSIONS:
-            shown = reads.pending(connection, session.session_key, None, ()).cursors
+            shown = reads.pending(connection, presence, session.session_key, None, ()).cursors
             hosts.see(session.session_key, [shown_of(cursor) for cursor in shown])
     while done.owed:
         done = commit([OpenOwed(NOW, 2)])
@@ -154,12 +155,12 @@ def _run_with_budget(connection: sqlite3.Connection, batches: list[list[Write]],
 
 
 def _committer(
-    connection: sqlite3.Connection, budget: int, new_session_id: Callable[[], str], known: KnownFolds
+    connection: sqlite3.Connection, presence: Presence, budget: int, new_session_id: Callable[[], str], known: KnownFolds
 ) -> Callable[[Sequence[Write]], Commit]:
     def commit(writes: Sequence[Write]) -> Commit:
         def work() -> Commit:
             folds = known.take(connection)
-            done = apply(Transaction(connection, new_session_id, openings_left=budget), writes, folds)
+            done = apply(Transaction(connection, new_session_id, presence, openings_left=budget), writes, folds)
             known.give_back(folds)
             return done
 

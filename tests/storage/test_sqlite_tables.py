@@ -104,4 +104,4 @@ def test_an_event_finds_clean_pairs_alone(connection: sqlite3.Connection) -> Non
 
 def test_pending_reads_open_pairs_alone(connection: sqlite3.Connection) -> None:
     """A watcher's notices are searched among its open pairs, so that clean ones cost nothing."""
-    assert "cursors_open (watcher_id=?" in plan(connection, reads._PENDING, {"watcher": "w", "excluding": "[]", "limit": 1})
+    assert "cursors_open (watcher_id=?" in plan(connection, reads._PENDING, {"watcher": "w", "excluding": "[]", "living": "[]", "limit": 1})
