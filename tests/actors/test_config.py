@@ -27,6 +27,7 @@ def test_the_defaults() -> None:
         "upstream_interval_s": 60.0,
         "upstream_first_s": 15.0,
         "catalog_timeout_s": 45.0,
+        "poll_interval_s": 0.1,
         "idle_actor_s": 300.0,
     }
 
