@@ -123,7 +123,7 @@ class NeighboursActor(AsyncioActor):
             taken: TakenOver = await self._log().ask(TakeOver(dead, SLICE_SESSIONS))
             finished = taken.finished
         if dead != self._neighbourhood.gateway_id:
-            logger().info("taken over from a gateway that is gone", gateway=dead)
+            logger().debug("taken over from a gateway that is gone", gateway=dead)
 
     async def _join_again(self) -> None:
         """Somebody took this gateway for dead: it is another one from now on, with what is left of its sessions and open turns."""

@@ -23,6 +23,7 @@ CHANGED: Mapping[str, object] = {
     "upstream_interval_s": 5.0,
     "upstream_first_s": 1.0,
     "catalog_timeout_s": 9.0,
+    "poll_interval_s": 0.5,
     "idle_actor_s": 3.0,
 }
 """For each setting of a gateway a value that is not the default."""

@@ -7,7 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -170,14 +170,33 @@ async def test_reads_under_a_lock(opening: Opening, database: Path) -> None:
             assert (await gateway.statistics()).notices_pending == 1
 
 
+async def end_under_a_lock(gateway: Gateway, database: Path) -> list[str]:
+    """A turn that ends well while somebody else holds the database; what it showed."""
+    async with AsyncExitStack() as stack:
+        turn = await stack.enter_async_context(gateway.turn(MAIN))
+        with locked(database):
+            await stack.aclose()
+    return turn.prompt_lines()
+
+
+async def test_turn_under_a_lock(opening: Opening, database: Path) -> None:
+    """Rule 8.3: taking is a claim in the store, so a turn that cannot claim its notices says so before its body."""
+    async with opening(config=IMPATIENT) as gateway:
+        await family(gateway)
+        await human(gateway)
+        with locked(database), pytest.raises(StoreUnavailable):
+            async with gateway.turn(MAIN):
+                pytest.fail("the body ran")
+        assert len(await show(gateway)) == 1
+
+
 async def test_turn_end_under_a_lock(opening: Opening, database: Path) -> None:
     """Rule 4.8: if the acknowledgement cannot be stored the turn still ends well, and the notice is shown again."""
     async with opening(config=IMPATIENT) as gateway:
         await family(gateway)
         await human(gateway)
         before = await positions(gateway)
-        with locked(database):
-            first = await show(gateway)
+        first = await end_under_a_lock(gateway, database)
         assert await positions(gateway) == before
         assert await show(gateway) == first
         assert await show(gateway) == []
@@ -189,10 +208,11 @@ async def test_error_of_the_body_under_a_lock(opening: Opening, database: Path) 
         await family(gateway)
         await human(gateway)
         before = await gateway.pending(MAIN)
+        with pytest.raises(ZeroDivisionError), ExitStack() as stack:
+            async with gateway.turn(MAIN):
+                stack.enter_context(locked(database))
+                raise ZeroDivisionError
         with locked(database):
-            with pytest.raises(ZeroDivisionError):
-                async with gateway.turn(MAIN):
-                    raise ZeroDivisionError
             assert await gateway.pending(MAIN) == before
 
 
@@ -225,8 +245,7 @@ async def test_wakes_after_a_turn_end_under_a_lock(opening: Opening, database: P
         await family(gateway)
         await human(gateway)
         await clock.advance(0.25)
-        with locked(database):
-            await show(gateway)
+        await end_under_a_lock(gateway, database)
         await clock.advance(1)
         assert woken == [MAIN, MAIN]
 
