@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -16,7 +16,7 @@ from .errors import CommitUnknownError, StoreBusyError, StoreError, WriteRefused
 from .protocol import Store
 from .sqlite.store import open_sqlite
 
-__all__ = ["CommitUnknownError", "Store", "StoreBusyError", "StoreError", "WriteRefusedError", "open_store"]
+__all__ = ["CommitUnknownError", "Store", "StoreBusyError", "StoreError", "WriteRefusedError", "is_postgres", "open_store"]
 
 
 def _random_session_id() -> str:
@@ -31,7 +31,10 @@ async def open_store(
     read_only: bool = False,
     new_session_id: Callable[[], str] = _random_session_id,
 ) -> AsyncIterator[Store]:
-    """Open the store at `url`: a path, or `sqlite:///path`. `StoreError` if that is not possible, saying why.
+    """Open the store at `url`: a path, `sqlite:///path` or `postgresql://...`. `StoreError` if that is not possible, saying why.
+
+    On PostgreSQL the database must be there, and the tables are made in the first schema of its search path (which the URL may set:
+    `?search_path=name`). `"normal"` there survives the end of this process, but not a power cut of the server.
 
     A file that is not there is created, a folder that is not there is an error. `synchronous="full"` survives a power cut,
     `"normal"` a killed process only.
@@ -43,17 +46,35 @@ async def open_store(
     """
     if synchronous not in ("full", "normal"):
         raise StoreError(f"synchronous must be 'full' or 'normal', not {synchronous!r}")
-    path = _sqlite_path(os.fspath(url))
-    async with open_sqlite(path, synchronous=synchronous, read_only=read_only, new_session_id=new_session_id) as store:
+    opening = _postgres if is_postgres(os.fspath(url)) else _sqlite
+    async with opening(os.fspath(url), synchronous=synchronous, read_only=read_only, new_session_id=new_session_id) as store:
         yield store
+
+
+def is_postgres(url: str) -> bool:
+    """Whether the URL is one of a PostgreSQL server."""
+    scheme, separator, _ = url.partition("://")
+    return bool(separator) and scheme in ("postgresql", "postgres")
+
+
+def _sqlite(url: str, *, synchronous: str, read_only: bool, new_session_id: Callable[[], str]) -> AbstractAsyncContextManager[Store]:
+    return open_sqlite(_sqlite_path(url), synchronous=synchronous, read_only=read_only, new_session_id=new_session_id)
+
+
+def _postgres(url: str, *, synchronous: str, read_only: bool, new_session_id: Callable[[], str]) -> AbstractAsyncContextManager[Store]:
+    try:
+        from .postgres.store import open_postgres
+    except ModuleNotFoundError as error:
+        if error.name != "asyncpg":
+            raise
+        raise StoreError("postgresql:// needs the package asyncpg: pip install 'kizuki[postgres]'") from error
+    return open_postgres(url, synchronous=synchronous, read_only=read_only, new_session_id=new_session_id)
 
 
 def _sqlite_path(url: str) -> Path:
     scheme, separator, rest = url.partition("://")
-    if separator and scheme.partition("+")[0] in ("postgresql", "postgres"):
-        raise StoreError("postgresql:// is not supported in this version; use a path or sqlite:///path")
     if separator and (scheme != "sqlite" or not rest.startswith("/")):
-        raise StoreError(f"cannot open {url!r}: use a path or sqlite:///path")
+        raise StoreError(f"cannot open {url!r}: use a path, sqlite:///path or postgresql://user@host/database")
     path = rest[1:] if separator else url
     if not path or path == ":memory:":
         raise StoreError(f"cannot open {url!r}: a database must be a file, since several connections share it")

@@ -15,6 +15,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar, cast
 import aiosqlite
 
 from .handoff import handoff
+from .whole import ended, whole
 
 logging.getLogger("aiosqlite").setLevel(logging.INFO)  # its DEBUG prints parameters, which is other people's data
 
@@ -45,7 +46,7 @@ class Connection(aiosqlite.Connection):
     async def _thread_ended(self) -> None:
         """Wait for a thread that failed to connect: its last word would find the loop closed."""
         if self._stopped is not None:
-            await _ended(self._stopped)
+            await ended(self._stopped)
 
     async def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the function on the connection's thread. Cancelling the caller does not stop the function."""
@@ -55,20 +56,4 @@ class Connection(aiosqlite.Connection):
 
     async def run_whole(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same, but a cancelled caller is held until the function has ended: it never goes on beside it."""
-        hop = asyncio.ensure_future(self.run(function, *args, **kwargs))
-        try:
-            return await asyncio.shield(hop)
-        except asyncio.CancelledError:
-            await _ended(hop)
-            raise
-
-
-async def _ended(hop: asyncio.Future[T]) -> None:
-    """Wait for the end, however often the waiting task is cancelled; the outcome has nobody left to go to."""
-    while not hop.done():
-        try:
-            await asyncio.wait([hop])
-        except asyncio.CancelledError:
-            continue
-    if not hop.cancelled():
-        hop.exception()
+        return await whole(self.run(function, *args, **kwargs))

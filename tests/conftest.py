@@ -14,6 +14,8 @@ import pytest
 import pytest_asyncio
 from blockbuster import blockbuster_ctx
 
+from tests.postgres import PostgresServer, postgres_server
+
 LIBRARY = ("kizuki.actors", "kizuki.storage")
 
 SKIP_ALLOWED = "fixtures:"
@@ -27,6 +29,9 @@ MAY_BLOCK = (
     ("os.stat", "linecache.py", "checkcache"),
     ("io.TextIOWrapper.read", "linecache.py", "updatecache"),
     ("io.BufferedReader.read", "linecache.py", "updatecache"),
+    # Whoever connects to PostgreSQL looks for files with passwords and certificates.
+    ("os.stat", "asyncpg/connect_utils.py", "_connect"),
+    ("io.TextIOWrapper.read", "asyncpg/connect_utils.py", "_connect"),
     # The pause that lets the database's thread have the interpreter lock: some tens of microseconds a turn, and only of a busy loop.
     ("time.sleep", "storage/handoff.py", "_turn_over"),
 )
@@ -59,6 +64,13 @@ def loop_never_blocked() -> Iterator[None]:
         for call, file, function in MAY_BLOCK:
             blockbuster.functions[call].can_block_in(file, function)
         yield
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """The one PostgreSQL of this run of the tests."""
+    with postgres_server() as server:
+        yield server
 
 
 @pytest.hookimpl(wrapper=True)

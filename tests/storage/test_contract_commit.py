@@ -9,7 +9,7 @@ import pytest
 from kizuki.storage import Store, StoreBusyError, StoreError
 from kizuki.storage.records import SessionDraft
 from kizuki.storage.writes import PutSession
-from tests.storage.conftest import SqliteBackend
+from tests.storage.conftest import Backend
 from tests.storage.writing import CHILD, NOW, SECOND, commit, event, record, sequences, watch
 
 
@@ -27,7 +27,7 @@ async def test_one_result_per_write(store: Store) -> None:
     assert [getattr(result, "sequence", None) for result in (first, row, second, third, watched)] == [1, None, 2, 3, None]
 
 
-async def test_what_is_committed_is_read_by_all(store: Store, backend: SqliteBackend) -> None:
+async def test_what_is_committed_is_read_by_all(store: Store, backend: Backend) -> None:
     """Rule 8.1: when commit returns, every reader sees all of it, in this store and in others that are open."""
     async with backend.open(read_only=True) as reader:
         for number in range(1, 6):
@@ -36,7 +36,7 @@ async def test_what_is_committed_is_read_by_all(store: Store, backend: SqliteBac
             assert len(await sequences(reader)) == len(await sequences(reader)) == number
 
 
-async def test_what_is_committed_is_there_after_reopening(store: Store, backend: SqliteBackend) -> None:
+async def test_what_is_committed_is_there_after_reopening(store: Store, backend: Backend) -> None:
     """Rule 1.10: what commit returned is durable."""
     await commit(store, watch(), event())
     before = await store.cursors(None), await store.events(address=None, limit=9)
@@ -46,7 +46,7 @@ async def test_what_is_committed_is_there_after_reopening(store: Store, backend:
         assert await record(again, event()) == [2]
 
 
-async def test_two_stores_on_one_database(store: Store, backend: SqliteBackend) -> None:
+async def test_two_stores_on_one_database(store: Store, backend: Backend) -> None:
     """Rule 8.1: sequences stay unique and increase, and neither store relies on what it knew before the other wrote."""
     async with backend.open() as other:
         await commit(store, watch(), event())
@@ -92,7 +92,7 @@ async def test_a_closed_store(store: Store) -> None:
         await store.cursors(None)
 
 
-async def test_a_store_opened_read_only_refuses_to_commit(store: Store, backend: SqliteBackend) -> None:
+async def test_a_store_opened_read_only_refuses_to_commit(store: Store, backend: Backend) -> None:
     """Rule 8.4: reading works, committing is a `StoreError`."""
     await record(store, event())
     async with backend.open(read_only=True) as reader:

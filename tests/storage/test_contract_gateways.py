@@ -25,7 +25,7 @@ from kizuki.storage.writes import (
     TakeOver,
     Unwatch,
 )
-from tests.storage.conftest import SqliteBackend
+from tests.storage.conftest import Backend
 from tests.storage.model import shown_of
 from tests.storage.writing import CHILD, DRAFT, MAIN, NOW, OTHER, SECOND, acknowledge, commit, event, positions, record, watch
 
@@ -86,7 +86,7 @@ class Pair:
 
 
 @pytest_asyncio.fixture
-async def pair(backend: SqliteBackend, store: Store) -> AsyncIterator[Pair]:
+async def pair(backend: Backend, store: Store) -> AsyncIterator[Pair]:
     """Both registered, and a cursor of MAIN on CHILD."""
     async with AsyncExitStack() as stack:
         other = await stack.enter_async_context(backend.open())
@@ -98,7 +98,7 @@ async def pair(backend: SqliteBackend, store: Store) -> AsyncIterator[Pair]:
 # -- who is there ----------------------------------------------------------------------------------------------------------
 
 
-async def test_numbers_rise(store: Store, backend: SqliteBackend) -> None:
+async def test_numbers_rise(store: Store, backend: Backend) -> None:
     """Each registration has a higher number than all before, also after the others have gone."""
     first = await registered(store)
     async with backend.open() as other:
@@ -108,7 +108,7 @@ async def test_numbers_rise(store: Store, backend: SqliteBackend) -> None:
         assert first < second < await registered(other)
 
 
-async def test_the_living_and_the_dead(pair: Pair, backend: SqliteBackend) -> None:
+async def test_the_living_and_the_dead(pair: Pair, backend: Backend) -> None:
     """Rule 8.2: a store sees who else is registered; one that was closed is dead at once, and gone when it is taken over."""
     seen = await pair.store.neighbours()
     assert (seen.registered, seen.living, seen.dead) == (True, (pair.them,), ())
@@ -169,7 +169,7 @@ async def test_an_acknowledgement_elsewhere_hints_too(pair: Pair) -> None:
     assert await hints(pair.store) == (Hint(MAIN.session_key, CHILD, 40),)
 
 
-async def test_a_store_that_is_no_gateway(pair: Pair, backend: SqliteBackend) -> None:
+async def test_a_store_that_is_no_gateway(pair: Pair, backend: Backend) -> None:
     """A store that is not registered hosts nothing and claims nothing, and its events are hinted like any other's."""
     await commit(pair.store, opens())
     async with backend.open() as third:
@@ -342,7 +342,7 @@ async def test_what_was_in_the_dead_ones_turns(pair: Pair) -> None:
     assert await take_over(pair.store, dead) == (Opened(MAIN.session_key, CHILD),)
 
 
-async def test_hints_that_the_dead_one_did_not_take(pair: Pair, backend: SqliteBackend) -> None:
+async def test_hints_that_the_dead_one_did_not_take(pair: Pair, backend: Backend) -> None:
     """A hint may be lost, a notice may not: a third gateway that hosts the watcher by now gets it."""
     await commit(pair.other, opens())
     await commit(pair.store, event())

@@ -20,7 +20,7 @@ from kizuki.storage.writes import (
     Unwatch,
     UpstreamRecorded,
 )
-from tests.storage.conftest import SqliteBackend
+from tests.storage.conftest import Backend
 from tests.storage.writing import CHILD, MAIN, NOW, OTHER, SECOND, commit, event, positions, sequences, watch
 
 SOURCE = LinkSource("claude", "local", "t1", "/a/t1.jsonl")
@@ -233,7 +233,7 @@ async def test_a_generation_never_comes_again(store: Store) -> None:
     assert first.generation < second.generation < (await link_of(store)).generation
 
 
-async def test_a_reopened_database_has_its_links(backend: SqliteBackend) -> None:
+async def test_a_reopened_database_has_its_links(backend: Backend) -> None:
     """Rule 7.1: links are durable, whatever characters source and marker hold."""
     async with backend.open() as store:
         await adopt(store, source=replace(SOURCE, source="/ü\n日本.jsonl"), marker={"tail": "\ud800", "deep": [1, None, {"a": 1.5}]})

