@@ -12,6 +12,7 @@ from ..upstream import claude
 from ..upstream.follower import Follower, Marker, Restart
 from ..upstream.rows import RowClass
 from ..upstream.scanning import FileReport, reader_at
+from ..upstream.tables import Reader
 from .exits import CommandFailed, ExitCode
 from .output import printable
 
@@ -65,7 +66,7 @@ class Found:
     restart: Restart | None
     more: bool
     marker: Marker
-    reader: claude.TranscriptReader
+    reader: Reader
 
 
 class FollowedFile:
@@ -97,8 +98,8 @@ class FollowedFile:
         """What was found is dealt with."""
         self._marker, self._reader = found.marker, found.reader
 
-    def _reader_at(self, marker: Marker) -> claude.TranscriptReader:
+    def _reader_at(self, marker: Marker) -> Reader:
         return reader_at(self.path, marker, adopted_at_ms=self._now_ms)
 
-    def _new_reader(self) -> claude.TranscriptReader:
+    def _new_reader(self) -> Reader:
         return claude.TranscriptReader(subagent_file=claude.is_subagent_path(self.path))

@@ -10,7 +10,7 @@ Everything here blocks on the file system; on an event loop, call it in a thread
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -130,6 +130,14 @@ class Follower:
         """The marker to begin with: behind the last complete row, or at the beginning of the file."""
         with self.path.open("rb") as file:
             return self._mark(file, _last_line_end(file) if at_end else 0, generation)
+
+    def recognise(self, marker: Marker) -> Marker | None:
+        """The marker for this file, if it is a copy of the one that was read, or the same moved: it begins alike, and is alike just
+        before the position. None if it is not."""
+        with self.path.open("rb") as file:
+            stat = os.fstat(file.fileno())
+            moved = replace(marker, inode=stat.st_ino)
+            return moved if _restart(file, stat, moved) is None else None
 
     def scan(self, marker: Marker, max_bytes: int = SCAN_MAX_BYTES) -> Scan:
         """Read at most `max_bytes` (at least 1) from the marker on, and give the complete rows among them.
