@@ -480,6 +480,26 @@ async def test_cursor_is_enough(gateway: Gateway) -> None:
     assert await gateway.human_message(OPS, channel="telegram") is None
 
 
+@pytest.mark.parametrize("how", ["unwatch", "reset", "delete", "expire"])
+async def test_cursor_that_went(gateway: Gateway, clock: ManualClock, how: str) -> None:
+    """Rules 1.8, 3.5: a session whose only cursor went, by whichever way, is not recorded any more, however busy it was before."""
+    await gateway.watch(MAIN, OPS)
+    for _ in range(3):
+        await human(gateway, OPS)
+    if how == "unwatch":
+        await gateway.unwatch(MAIN, OPS)
+    elif how == "reset":
+        await gateway.reset_session(MAIN)
+    elif how == "delete":
+        await gateway.delete_session(MAIN)
+    else:
+        await clock.advance(31 * DAY_S)
+        await gateway.prune()
+    assert await gateway.human_message(OPS, channel="telegram") is None
+    await gateway.watch(MAIN, OPS)
+    assert await gateway.human_message(OPS, channel="telegram") is not None
+
+
 async def test_watching_another_does_not_count(gateway: Gateway) -> None:
     """Rule 1.8: a session that watches others is not itself watched."""
     await gateway.watch(MAIN, OPS)
