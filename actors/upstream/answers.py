@@ -60,7 +60,10 @@ def _own_text(pair: object) -> tuple[str, str]:
     parts = _items(pair, "an (id, text) pair")
     if len(parts) != 2 or not isinstance(parts[1], str):
         raise GarbageError("it answered something else than (id, text) pairs of two texts")
-    return one_line(parts[0], "the id of a text"), parts[1]
+    try:
+        return one_line(parts[0], "the id of a text"), parts[1]
+    except InvalidArgument as error:
+        raise GarbageError(str(error)) from error
 
 
 def _items(value: object, what: str) -> Sequence[object]:

@@ -38,7 +38,7 @@ def links(database: Path) -> list[Link]:
     )
     with closing(sqlite3.connect(database)) as connection:
         rows = connection.execute(sql).fetchall()
-    return [Link(*row[:5], json.loads(row[5]), *row[6:8], json.loads(row[8])) for row in rows]
+    return [Link._make((*row[:5], json.loads(row[5]), *row[6:8], json.loads(row[8]))) for row in rows]
 
 
 def link_of(database: Path, key: str) -> Link:

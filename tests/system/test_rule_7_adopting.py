@@ -214,11 +214,11 @@ async def test_names_of_catalogs(opening: Opening, names: list[Any]) -> None:
         None,
         "text",
         Start("", {}),
-        Start("/a", None),
+        Start("/a", None),  # type: ignore[arg-type]
         Start("/a", {"x": object()}),
         Start("/a", {"x": float("nan")}),
         Start("/a", {"x": "y" * 70_000}),
-    ],  # type: ignore[arg-type]
+    ],
     ids=repr,
 )
 async def test_a_catalog_that_links_to_garbage(gateway: Gateway, fake: ScriptedCatalog, database: Path, answer: Any) -> None:
