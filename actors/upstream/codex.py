@@ -194,7 +194,7 @@ def _is_blank_item(row: JsonRow, facts: Facts) -> bool:
 
 def _is_told_before(row: JsonRow, facts: Facts) -> bool:
     kind = _input_kind(row)
-    return kind is not None and not facts.inputs.is_news(kind)
+    return kind is not None and not facts.inputs.is_news(kind, _key(row), time_in(row, "timestamp"))
 
 
 def _is_programs(row: JsonRow, facts: Facts) -> bool:
@@ -245,7 +245,7 @@ def _is_compaction(row: JsonRow, _: Facts) -> bool:
 
 def _is_compaction_told_before(row: JsonRow, facts: Facts) -> bool:
     kind = _compaction_kind(row)
-    return kind is not None and not facts.compactions.is_news(kind)
+    return kind is not None and not facts.compactions.is_news(kind, "", None)
 
 
 def _is_lifecycle(row: JsonRow, _: Facts) -> bool:
@@ -332,9 +332,9 @@ def _bounded(facts: Facts, row: JsonRow) -> Facts:
 def _judged(facts: Facts, row: JsonRow, rule: Rule[Facts]) -> Facts:
     input_kind, compaction_kind = _input_kind(row), _compaction_kind(row)
     if input_kind is not None and rule.number in _INPUT_RULES and rule.row_class in _COUNTED:
-        return replace(facts, inputs=facts.inputs.after(input_kind), compactions=Told())
+        return replace(facts, inputs=facts.inputs.after(input_kind, _key(row), time_in(row, "timestamp")), compactions=Told())
     if compaction_kind is not None and rule.number == 9:
-        return replace(facts, compactions=facts.compactions.after(compaction_kind))
+        return replace(facts, compactions=facts.compactions.after(compaction_kind, "", None))
     goal = _goal_digest(row)
     return facts if goal is None else replace(facts, goal=goal)
 
@@ -535,6 +535,11 @@ def _said(row: JsonRow) -> str:
     if kind == "event":
         return text_of(_payload(row), "message")
     return "\n".join(texts_in(_user_elements(row) if kind == "message" else _item(row).get("content"), _TEXT_BLOCKS))
+
+
+def _key(row: JsonRow) -> str:
+    """What was said, as a digest: facts hold nothing that a person wrote."""
+    return blake2b(" ".join(_said(row).split()).encode("utf-8", "replace"), digest_size=8).hexdigest()
 
 
 def _identity(row: object) -> str | None:

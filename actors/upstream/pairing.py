@@ -4,25 +4,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+TOGETHER_MS = 1_000
+"""Rows that tell of the same thing in other words are written within this time."""
+TOLD_MAX = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    key: str
+    kinds: frozenset[str]
+    """The kinds of rows that told of it."""
+    at_ms: int | None
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """How often each kind of row has told of something lately.
+    """What was told of lately, and by which kinds of rows.
 
-    Every kind tells of all of it or of nothing, in the same order, and what is told by one kind follows closely on what is told
-    by another. So the n-th telling is news for the kind that comes to it first, and the others repeat it.
+    A kind tells of a thing once. So a row tells of what another kind told of before if that has the same key, or else was told
+    at about the same time; if every such thing was told of by its own kind already, it is news.
     """
 
-    counts: tuple[tuple[str, int], ...] = ()
+    things: tuple[_Thing, ...] = ()
 
-    def is_news(self, kind: str) -> bool:
-        """Whether a row of this kind would tell of something that no other kind has told of."""
-        return self._count(kind) >= max((count for _, count in self.counts), default=0)
+    def is_news(self, kind: str, key: str, at_ms: int | None) -> bool:
+        """Whether a row of this kind tells of something new."""
+        return self._before(kind, key, at_ms) is None
 
-    def after(self, kind: str) -> Told:
-        """With one more row of this kind."""
-        others = tuple((other, count) for other, count in self.counts if other != kind)
-        return Told((*others, (kind, self._count(kind) + 1)))
+    def after(self, kind: str, key: str, at_ms: int | None) -> Told:
+        """With this row told."""
+        before = self._before(kind, key, at_ms)
+        if before is None:
+            return Told((*self.things, _Thing(key, frozenset({kind}), at_ms))[-TOLD_MAX:])
+        now = _Thing(before.key, before.kinds | {kind}, before.at_ms)
+        return Told(tuple(now if thing is before else thing for thing in self.things))
 
-    def _count(self, kind: str) -> int:
-        return dict(self.counts).get(kind, 0)
+    def _before(self, kind: str, key: str, at_ms: int | None) -> _Thing | None:
+        open_things = [thing for thing in self.things if kind not in thing.kinds]
+        same = next((thing for thing in open_things if thing.key == key), None)
+        return same or next((thing for thing in open_things if _together(thing.at_ms, at_ms)), None)
+
+
+def _together(one_ms: int | None, other_ms: int | None) -> bool:
+    return one_ms is not None and other_ms is not None and abs(one_ms - other_ms) <= TOGETHER_MS
