@@ -733,13 +733,17 @@ async def test_recreated_head_is_not_removed(gateway: Gateway, clock: ManualCloc
 
 
 async def test_deleting_nothing(gateway: Gateway) -> None:
-    """Rule 1.11: deleting a session that is not there answers False, also the second time and after unwatched mail."""
+    """Rule 1.11: deleting a session that is not there answers False, also the second time."""
     assert await gateway.delete_session(CHILD) is False
     await gateway.open_session(CHILD)
     assert await gateway.delete_session(CHILD) is True
     assert await gateway.delete_session(CHILD) is False
-    await gateway.human_message(CHILD, channel="telegram")
-    assert await gateway.delete_session(CHILD) is False
+
+
+async def test_an_unwatched_turn_creates_the_row(gateway: Gateway) -> None:
+    """Rule 1.8: a turn that nobody is told of records no event, and creates the session's row like every recording call."""
+    assert await gateway.human_message(CHILD, channel="telegram") is None
+    assert (await gateway.session_status(CHILD))["stateVersion"] == 0
 
 
 async def test_sequences_have_gaps_per_session(gateway: Gateway) -> None:
