@@ -53,19 +53,20 @@ class FileChecker:
         self._tracked = TrackedFiles()
         self._moved: dict[str, Path] = {}
         self._settled: dict[Key, tuple[object, ...]] = {}
-        self._postponed: frozenset[Key] = frozenset()
+        self._checks = 0
+        self._checked: dict[Key, int] = {}
 
     def check(self, probes: Sequence[Probe], abandoned: threading.Event) -> list[Outcome]:
-        """One outcome for each probe, in their order. Those that the bound leaves out are first in the next check."""
+        """One outcome for each probe, in their order. The bound leaves out those that were checked last."""
         batch = _Batch(self._check_max_bytes, self._library)
         outcomes: list[Outcome] = [Nothing()] * len(probes)
-        left_out = set()
-        for index in sorted(range(len(probes)), key=lambda index: _key(probes[index]) not in self._postponed):
-            if batch.bytes_left <= 0 or abandoned.is_set():
-                left_out.add(_key(probes[index]))
-            else:
+        self._checks += 1
+        last = {_key(probe): self._checked.get(_key(probe), 0) for probe in probes}
+        for index in sorted(range(len(probes)), key=lambda index: last[_key(probes[index])]):
+            if batch.bytes_left > 0 and not abandoned.is_set():
                 outcomes[index] = self._outcome(probes[index], batch)
-        self._postponed = frozenset(left_out)
+                last[_key(probes[index])] = self._checks
+        self._checked = last
         return outcomes
 
     def _outcome(self, probe: Probe, batch: _Batch) -> Outcome:
@@ -78,15 +79,17 @@ class FileChecker:
         marker = FileMarker.from_json(probe.marker)
         path = self._moved.get(probe.source, Path(probe.source))
         try:
-            return self._follow(probe, marker, path, batch)
+            return self._at(path, probe, marker, batch)
         except FileNotFoundError:
             found = batch.place_of(probe.thread_id)
         if found is None or found == path:
             return self._gone(probe, found)
-        if found.suffix == compressed.SUFFIX:
-            return self._expand(probe, marker, found, batch)
         self._moved[probe.source] = found
-        return self._follow(probe, marker, found, batch)
+        return self._at(found, probe, marker, batch)
+
+    def _at(self, path: Path, probe: Probe, marker: FileMarker, batch: _Batch) -> Outcome:
+        read = self._expand if path.suffix == compressed.SUFFIX else self._follow
+        return read(probe, marker, path, batch)
 
     def _gone(self, probe: Probe, found: Path | None) -> Outcome:
         """Only what was looked for in places that are there is definitely missing."""
