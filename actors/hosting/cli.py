@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from ..errors import InvalidArgument, InvalidSessionKey, KizukiError, UnknownSession
 from .exits import CommandFailed, ExitCode
+from .node_command import serve_node
 
 if TYPE_CHECKING:
     from ...storage.protocol import Store
@@ -359,6 +360,9 @@ def bench(
     from .bench import run_bench
 
     raise typer.Exit(run_bench(suite or [], quick=quick, as_json=as_json))
+
+
+_command("kizuki serve-node", "kizuki serve-node --host 192.0.2.7 --host-id box --token-file node.token", name="serve-node")(serve_node)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ from .file_marker import FileMarker
 from .follower import SCAN_MAX_BYTES
 from .formats import CannotFollow, Format
 from .library import Library
+from .own_host import check_own
 from .threads import in_thread
 
 CHECK_MAX_BYTES = 64 * 1024 * 1024
@@ -40,7 +41,7 @@ class FileCatalog:
     ) -> None:
         self.name = form.name
         self.roots = tuple(roots)
-        self._form = form
+        self.form = form
         self._host_id = host_id
         self._library = Library(form, self.roots)
         self._checker = FileChecker(form, self._library, probe_max_bytes=probe_max_bytes, check_max_bytes=check_max_bytes)
@@ -63,18 +64,18 @@ class FileCatalog:
 
     async def check(self, probes: Sequence[Probe]) -> Sequence[Outcome]:
         """One outcome for each probe. Raises `CatalogBusy`."""
-        return await in_thread(lambda abandoned: self._check(tuple(probes), abandoned))
+        return await check_own(self._host_id, probes, lambda own: in_thread(lambda abandoned: self._check(tuple(own), abandoned)))
 
     def _link(self, thread_id: str) -> Start:
         path = self._library.by_thread().get(thread_id)
         if path is None:
             raise ThreadNotFound(f"{self.name}: there is no thread {thread_id!r} in {', '.join(map(str, self.roots))}")
-        described = self._form.describe(path)
+        described = self.form.describe(path)
         if described is not None and described.refused is not None:
             raise CannotFollow(f"{self.name}: the thread {thread_id!r} cannot be followed: {described.refused}")
         if path.suffix == compressed.SUFFIX and not compressed.can_expand():
             raise CannotFollow(f"{self.name}: the thread {thread_id!r} is compressed: it needs the package zstandard, kizuki[codex]")
-        return Start(str(path), FileMarker(end_of(path)).having(self._form.children(path, thread_id)).to_json())
+        return Start(str(path), FileMarker(end_of(path)).having(self.form.children(path, thread_id)).to_json())
 
     def _check(self, probes: tuple[Probe, ...], abandoned: threading.Event) -> Sequence[Outcome]:
         if not self._checking.acquire(blocking=False):

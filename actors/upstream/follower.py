@@ -68,7 +68,10 @@ class Marker:
             raise ValueError(f"not a marker: {value!r}")
         if any(type(value[name]).__name__ != kind for name, kind in _MARKER_TYPES.items()):
             raise ValueError(f"not a marker: {value!r}")
-        return cls(**value)
+        marker = cls(**value)
+        if not 0 <= marker.head_bytes <= min(HEAD_BYTES, marker.position):
+            raise ValueError(f"not a marker: {value!r}")
+        return marker
 
 
 _MARKER_TYPES = {field.name: field.type for field in fields(Marker)}

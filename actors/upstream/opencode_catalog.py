@@ -21,6 +21,7 @@ from .file_marker import CHILDREN_MAX, short_name
 from .findings import findings
 from .formats import Environment
 from .opencode_database import Database, Entry, SessionRow, opened
+from .own_host import check_own
 from .rows import Classified
 from .threads import in_thread
 
@@ -83,7 +84,7 @@ class OpenCodeCatalog:
 
     async def check(self, probes: Sequence[Probe]) -> Sequence[Outcome]:
         """One outcome for each probe. Raises `CatalogBusy`."""
-        return await in_thread(lambda abandoned: self._check(tuple(probes), abandoned))
+        return await check_own(self._host_id, probes, lambda own: in_thread(lambda abandoned: self._check(tuple(own), abandoned)))
 
     def _list(self) -> Sequence[Discovered]:
         try:
