@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 from urllib.parse import quote
 
+import httpcore  # noqa: F401 - httpx imports it when the first client is made, which would hold up the loop
 import httpx
 
 from ..errors import InvalidArgument

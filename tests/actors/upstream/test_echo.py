@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kizuki.actors.upstream.echo import OWN_TEXTS_MAX, Matched, matched
+from kizuki.actors.upstream.echo import OWN_TEXTS_MAX, Matched, digested, matched
 
 OWN = (("1", "rename the flag"), ("2", "and the docs"))
 
@@ -34,6 +34,18 @@ def test_each_text_accounts_for_one_row() -> None:
 def test_provenance_decides() -> None:
     """Rule 7.5: a row that says itself who wrote it carries no text, and is a person's whatever the host said."""
     assert matched([None, "and the docs"], OWN, ()) == Matched((False, True), ("2",))
+
+
+def test_digests() -> None:
+    """Rule 7.5: a digest accounts for what its text would, and tells nothing of it; the digest of a digest is that digest."""
+    own = (*OWN, ("3", " \n "), ("4", " rename  the flag"))
+    digests = digested(own)
+    assert [identity for identity, _ in digests] == ["1", "2", "4"]
+    assert digested(digests) == digests
+    rows = ["and the docs", "rename\tthe flag", "rename the flag", "rename the flag", None, " ", digests[0][1]]
+    assert (
+        matched(rows, digests, {"2"}) == matched(rows, own, {"2"}) == Matched((False, True, True, False, False, False, False), ("1", "4"))
+    )
 
 
 def test_blank_texts() -> None:
