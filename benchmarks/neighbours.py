@@ -39,7 +39,7 @@ async def measure_latency(database: str, repetitions: int, *, of: str = "SQLite"
     """From the commit in another process to the wake in this one, on an empty database of whichever kind."""
     woken = asyncio.Event()
     at_once = GatewayConfig(wake_coalesce_s=0)
-    async with open_gateway(database, config=at_once, wake=lambda key, reasons: woken.set()) as gateway, _recorder(database) as recorder:
+    async with open_gateway(database, config=at_once, wake=lambda *_: woken.set()) as gateway, _recorder(database) as recorder:
         await gateway.open_session(WATCHER)
         await gateway.watch(WATCHER, TARGET)
         late = [await _latency_ms(gateway, recorder, woken) for _ in range(repetitions)]

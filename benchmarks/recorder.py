@@ -15,10 +15,10 @@ from kizuki.actors import open_gateway
 async def record(database: str, target: str) -> None:
     """Until there are no more lines."""
     async with open_gateway(database) as gateway:
-        print("ready", flush=True)  # noqa: T201
+        print("ready", flush=True)
         while await asyncio.to_thread(sys.stdin.readline):
             await gateway.human_message(target, channel="telegram")
-            print(time.monotonic_ns(), flush=True)  # noqa: T201
+            print(time.monotonic_ns(), flush=True)
 
 
 if __name__ == "__main__":

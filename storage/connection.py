@@ -10,12 +10,13 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable
-from typing import Concatenate, ParamSpec, Self, TypeVar, cast
+from functools import partial
+from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import aiosqlite
 
 from .handoff import handoff
-from .whole import ended, whole
+from .whole import ended
 
 logging.getLogger("aiosqlite").setLevel(logging.INFO)  # its DEBUG prints parameters, which is other people's data
 
@@ -51,9 +52,22 @@ class Connection(aiosqlite.Connection):
     async def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the function on the connection's thread. Cancelling the caller does not stop the function."""
         with handoff():
-            result = await self._execute(function, self._conn, *args, **kwargs)  # type: ignore[no-untyped-call]
-        return cast(T, result)
+            return await self._submit(partial(function, self._conn, *args, **kwargs))
 
     async def run_whole(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same, but a cancelled caller is held until the function has ended: it never goes on beside it."""
-        return await whole(self.run(function, *args, **kwargs))
+        hop = self._submit(partial(function, self._conn, *args, **kwargs))
+        try:
+            with handoff():
+                return await asyncio.shield(hop)
+        except asyncio.CancelledError:
+            await ended(hop)
+            raise
+
+    def _submit(self, function: Callable[[], T]) -> asyncio.Future[T]:
+        """Hand a function to the thread, without the coroutine around it, which would need a task to be shielded. Raises `ValueError`."""
+        if not self._running:
+            raise ValueError("Connection closed")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._tx.put_nowait((future, function))
+        return future

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 from .errors import StoreError
@@ -26,9 +26,20 @@ class Migration(NamedTuple):
 
 def load_migrations(backend: str = "sqlite") -> tuple[Migration, ...]:
     """The files of a backend in the order of their numbers."""
-    folder = files(__package__).joinpath("migrations", backend)
-    found = [Migration(int(file.name[:4]), file.read_text("utf-8")) for file in folder.iterdir() if file.name.endswith(".sql")]
-    return tuple(sorted(found))
+    return tuple(sorted(Migration(_number(file), file.read_text("utf-8")) for file in _files(backend)))
+
+
+def newest_version(backend: str = "sqlite") -> int:
+    """The version that the last migration leads to, without reading any."""
+    return max(map(_number, _files(backend)))
+
+
+def _files(backend: str) -> Iterator[Path]:
+    return (Path(__file__).parent / "migrations" / backend).glob("*.sql")
+
+
+def _number(file: Path) -> int:
+    return int(file.name[:4])
 
 
 def schema_version(connection: sqlite3.Connection) -> int:

@@ -72,6 +72,7 @@ def _append(run: Run, append: Append) -> StateEvent | None:
         return run.first[key]
     fold = run.folds[append.target]
     if append.only_if_watched and not _is_watched(fold, append):
+        put_session(run.ids, fold, append.session, append.recorded_at_ms)
         return None
     event = _record(run, fold, append)
     if key is not None:

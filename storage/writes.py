@@ -14,7 +14,8 @@ from .records import Address, LinkRecord, Opened, SessionDraft, SessionRecord, S
 
 class Append(NamedTuple):
     """Record one event, creating the session's row if need be. Result: the `StateEvent`, the first one if the dedupe key
-    repeats (then nothing else happens), or None if `only_if_watched` and the session has neither parent nor cursor on it.
+    repeats (then nothing else happens), or None if `only_if_watched` and the session has neither parent nor cursor on it
+    (then nothing but its row is written).
 
     A notifying event opens the notices that it must (rule 4.3), as far as the transaction's budget reaches; what is left
     is kept durably as owed.

@@ -12,6 +12,7 @@ from types import ModuleType
 
 import pytest
 import pytest_asyncio
+import structlog
 from blockbuster import blockbuster_ctx
 
 from tests.postgres import PostgresServer, postgres_server
@@ -47,6 +48,13 @@ def nothing_left_behind(request: pytest.FixtureRequest) -> None:
     if isinstance(request.node, pytest.Function) and inspect.iscoroutinefunction(request.node.obj):
         request.getfixturevalue("loop_never_blocked")
         request.getfixturevalue("no_task_left")
+
+
+@pytest.fixture(autouse=True)
+def structlog_left_alone() -> Iterator[None]:
+    """Undoes what a test configured: `capture_logs` leaves structlog configured, and then the library's logger is another one."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest_asyncio.fixture

@@ -112,6 +112,8 @@ def _of_sessions(connection: sqlite3.Connection, heads: dict[int, Head]) -> Iter
         "WHERE e.kind = 'child_spawned' AND s.parent IS NULL"
     )
     yield from (f"{key}: spawned, without a parent" for (key,) in unseeded)
+    homeless = connection.execute("SELECT source FROM links WHERE head_id NOT IN (SELECT head_id FROM sessions)")
+    yield from (f"{source}: linked, without a session" for (source,) in homeless)
 
 
 def _of_cursors(connection: sqlite3.Connection, heads: dict[int, Head]) -> Iterator[str]:

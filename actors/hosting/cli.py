@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from ..errors import InvalidArgument, InvalidSessionKey, KizukiError, UnknownSession
 from .exits import CommandFailed, ExitCode
+from .node_command import serve_node
 
 if TYPE_CHECKING:
     from ...storage.protocol import Store
@@ -299,7 +300,11 @@ def notices(key: Key, db: Db = None, as_json: AsJson = False, config: Config = N
 
 @_command("kizuki doctor", "kizuki doctor --db state.db --json")
 def doctor(db: Db = None, as_json: AsJson = False, config: Config = None) -> None:
-    """Check Python, SQLite and the database, and say what to do about what is wrong. Exit code 1 where a problem is found."""
+    """Check Python, SQLite, the database and the agents' own tools, and say what to do about what is wrong.
+
+    Of each tool it says where it looked, what it found, and which rows of the newest transcripts it did not understand. Exit code 1
+    where a problem is found.
+    """
     from .doctor import run_doctor
 
     raise typer.Exit(run_doctor(_settings(db, config), as_json=as_json))
@@ -325,28 +330,102 @@ def prune(
 
 
 @_command(
+    "kizuki watch",
+    "kizuki watch --days 1 --interval 5",
+    "kizuki watch --once --json | jq '.sessions[]'",
     "kizuki watch ~/.claude/projects/my-project/*.jsonl",
-    "kizuki watch --json session.jsonl",
     "kizuki watch --from-start --once --json *.jsonl",
 )
 def watch(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Transcripts of Claude Code.")],
-    from_start: Annotated[bool, typer.Option("--from-start", help="Begin at the start of each file instead of its end.")] = False,
-    once: Annotated[bool, typer.Option("--once", help="Look once, report what is in each file, and use no database.")] = False,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE...", help="Transcripts of any tool. Without one: all recent sessions.")
+    ] = None,
+    from_start: Annotated[bool, typer.Option("--from-start", help="Begin at the start of each FILE instead of its end.")] = False,
+    once: Annotated[bool, typer.Option("--once", help="Look once. With FILE: report what is in each, and use no database.")] = False,
+    days: Annotated[float, typer.Option("--days", min=0.0, help="Without FILE: sessions used in the last so many days.")] = 7.0,
+    most: Annotated[int, typer.Option("--max", min=1, max=1_000, help="Without FILE: at most so many sessions.")] = 20,
+    interval: Annotated[
+        float, typer.Option("--interval", min=0.1, max=3_600.0, metavar="SECONDS", help="Without FILE: how often to look.")
+    ] = 2.0,
     as_json: AsJson = False,
     db: Db = None,
     config: Config = None,
     language: InLanguage = None,
 ) -> None:
-    """Follow transcripts of Claude Code: each file becomes a watched session, and what people say in it becomes notices, live.
+    """Notice people in the agents' own tools, live: Claude Code, Codex, Pi, Gemini CLI and OpenCode.
+
+    Without FILE it finds the recent sessions of all these tools, adopts them, and shows them in a table: who changed each last, its
+    state version, when a person last wrote there, and whether a notice is pending. Into a pipe it prints lines.
+
+    With FILE each transcript becomes a watched session, and what people say in it becomes notices.
 
     The session agent:main:watch watches them all. Sessions, events and positions are in the database (kizuki.db here, unless you
     name another), where the other commands find them. Ctrl-C ends it.
     """
-    from .follow import run_watch
-
     settings = _settings(db, config, language)
-    raise typer.Exit(run_watch(files, settings, complain, from_start=from_start, once=once, as_json=as_json))
+    if files:
+        from .follow import run_watch
+
+        raise typer.Exit(run_watch(files, settings, complain, from_start=from_start, once=once, as_json=as_json))
+    if from_start:
+        raise typer.BadParameter("it goes with a FILE", param_hint="--from-start")
+    from .live import Choice
+    from .live_displays import run_live
+
+    raise typer.Exit(run_live(settings, Choice(days, most, interval), once=once, as_json=as_json))
+
+
+@_command(
+    "kizuki adopt claude",
+    "kizuki adopt codex --limit 5 --json",
+    "kizuki adopt claude 0b9b27f0-2e7f-40c7-b31f-219f8444d0d2 --watcher agent:main:main --db state.db",
+)
+def adopt(
+    catalog: Annotated[str, typer.Argument(metavar="CATALOG", help="claude, codex, pi, gemini or opencode.")],
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="A session of that tool; without one, all are listed.")] = None,
+    watcher: Annotated[str | None, typer.Option("--watcher", metavar="KEY", help="The session that watches it from now on.")] = None,
+    agent: Annotated[str, typer.Option("--agent", metavar="ID", help="The agent that it belongs to.")] = "main",
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY", help="Its session key. (default: agent:<agent>:catalog:<catalog>:<hash>)")
+    ] = None,
+    host: Annotated[str, typer.Option("--host", metavar="ID", help="The machine that it is on.")] = "local",
+    limit: Annotated[int, typer.Option("--limit", min=1, help="List at most so many.")] = 20,
+    children: Annotated[bool, typer.Option("--children", help="List sub-agents' sessions, too.")] = False,
+    db: Db = None,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Adopt a session of an agent's own tool, from its present end on: a gateway with that catalog then notices people in it.
+
+    Without THREAD it lists what can be adopted, newest first, and touches no database.
+    """
+    from .adopt import Adoption, run_adopt, run_list
+
+    if thread is not None:
+        settings = _settings(db, config)
+        raise typer.Exit(run_adopt(settings, catalog, thread, Adoption(agent, host, key, watcher), as_json=as_json))
+    if watcher is not None or key is not None:
+        raise typer.BadParameter("they go with a THREAD", param_hint="--watcher, --key")
+    raise typer.Exit(run_list(catalog, agent, limit, with_children=children, as_json=as_json))
+
+
+@_command("kizuki hook claude --db ~/.kizuki/state.db < event.json")
+def hook(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="claude: Claude Code.")],
+    agent: Annotated[str, typer.Option("--agent", metavar="ID", help="The agent that its sessions belong to.")] = "main",
+    deadline: Annotated[float, typer.Option("--deadline", metavar="SECONDS", help="How long an answer may take.")] = 0.2,
+    db: Db = None,
+    config: Config = None,
+) -> None:
+    """Answer a hook event, read as JSON from standard input, with what the session has not been told yet.
+
+    It is for the settings of the tool (see the README). The session is the one that kizuki adopt gives. What the event says is
+    recorded: a person's prompt if the session is watched, a sub-agent's start and end, a compaction. Whatever goes wrong, it ends
+    with exit code 0, without output, and says why on standard error. It creates no database.
+    """
+    from .hook import Options, answer_event
+
+    answer_event(tool, Options(db, agent, None if config is None else str(config), deadline))
 
 
 @_command("kizuki bench --quick", "kizuki bench --suite commits --json")
@@ -359,6 +438,9 @@ def bench(
     from .bench import run_bench
 
     raise typer.Exit(run_bench(suite or [], quick=quick, as_json=as_json))
+
+
+_command("kizuki serve-node", "kizuki serve-node --host 192.0.2.7 --host-id box --token-file node.token", name="serve-node")(serve_node)
 
 
 def main() -> None:

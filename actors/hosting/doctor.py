@@ -17,6 +17,7 @@ from rich.text import Text
 from ...storage.errors import StoreError
 from ...storage.records import StoreStatistics
 from ...storage.sqlite.examine import INVARIANTS, Examination, examine
+from .doctor_catalogs import Looked, look_at_catalogs
 from .documents import database_file, is_file, is_missing
 from .exits import CommandFailed, ExitCode
 from .output import console, printable, write_json
@@ -59,10 +60,11 @@ def run_doctor(settings: Settings, *, as_json: bool) -> ExitCode:
     if missing and settings.db_source is not None:
         raise CommandFailed(f"there is no database {printable(settings.db)}", ExitCode.NOT_FOUND)
     examination = None if missing else _examined(settings.db)
-    findings = [*_environment(), *_database(settings.db, examination)]
+    catalogs = look_at_catalogs()
+    findings = [*_environment(), *_database(settings.db, examination), *map(_catalog, catalogs)]
     problems = sum(finding.verdict is Verdict.PROBLEM for finding in findings)
     if as_json:
-        write_json(_document(settings.db, findings, examination))
+        write_json(_document(settings.db, findings, examination) | {"catalogs": [looked.row() for looked in catalogs]})
     else:
         _show(console(), findings, problems)
     return ExitCode.ERROR if problems else ExitCode.OK
@@ -198,6 +200,19 @@ def _invariants(found: Examination) -> Finding:
     return Finding("invariants", Verdict.PROBLEM, detail, advice)
 
 
+# -- the agents' own tools -------------------------------------------------------------------------------------------------
+
+
+def _catalog(looked: Looked) -> Finding:
+    name = f"catalog {looked.catalog}"
+    if looked.error is not None:
+        return Finding(name, Verdict.NOTE, looked.detail(), "Check that the folder may be read: its sessions are not noticed until it may.")
+    if looked.shapes.unknown_rows:
+        advice = "Rows that are not understood are never taken for a person's. Report these shapes: they hold nothing that anybody wrote."
+        return Finding(name, Verdict.NOTE, looked.detail(), advice)
+    return Finding(name, Verdict.OK, looked.detail())
+
+
 def _bytes(number: int) -> str:
     for unit, size in (("MiB", 1024 * 1024), ("KiB", 1024)):
         if number >= size:
@@ -213,7 +228,7 @@ _MARKS: Final = {Verdict.OK: Text("ok", "green"), Verdict.NOTE: Text("note", "ye
 def _show(output: Console, findings: list[Finding], problems: int) -> None:
     grid = Table.grid(padding=(0, 2))
     for finding in findings:
-        detail = Text(printable(finding.detail))
+        detail = Text("\n".join(map(printable, finding.detail.split("\n"))))
         if finding.advice is not None:
             detail.append("\n" + printable(finding.advice), "italic")
         grid.add_row(_MARKS[finding.verdict], Text(finding.check, "bold"), detail)

@@ -28,10 +28,9 @@ from .exits import CommandFailed, ExitCode
 from .output import Cut, console, printable, table, text, write_json_line
 from .settings import Settings
 from .tables import show_changes
-from .transcripts import FollowedFile, Found, label, report_row, unreadable
+from .transcripts import FollowedFile, Found, format_of, label, report_row, unreadable
 
 WATCHER: Final = "agent:main:watch"
-CHANNEL: Final = "claude"
 POLL_S: Final = 0.5
 
 Complain = Callable[[CommandFailed], None]
@@ -67,7 +66,7 @@ def _report(files: Sequence[Path], note: Complain, *, from_start: bool, as_json:
     rows = []
     for path in files:
         try:
-            report = scan_whole_file(path) if from_start else _nothing_behind_the_end(path)
+            report = scan_whole_file(path, format_of(path)) if from_start else _nothing_behind_the_end(path)
         except OSError as error:
             note(unreadable(path, error))
             continue
@@ -79,8 +78,8 @@ def _report(files: Sequence[Path], note: Complain, *, from_start: bool, as_json:
 
 
 def _nothing_behind_the_end(path: Path) -> FileReport:
-    FollowedFile(path, 0, from_start=False)
-    return FileReport(str(path), CHANNEL, 0, 0, 0, {}, {})
+    file = FollowedFile(path, 0, from_start=False)
+    return FileReport(str(path), file.catalog, 0, 0, 0, {}, {})
 
 
 def _show_reports(output: Console, rows: Sequence[dict[str, Any]]) -> None:
@@ -96,7 +95,7 @@ def _show_reports(output: Console, rows: Sequence[dict[str, Any]]) -> None:
 class Reporter(Protocol):
     """Where the live results go."""
 
-    def following(self, file: FollowedFile) -> None: ...
+    def following(self, name: str, key: str) -> None: ...
     def notice(self, notice: Notice, delta: dict[str, Any], path: str) -> None: ...
     def progress(self, line: str) -> None: ...
 
@@ -104,8 +103,8 @@ class Reporter(Protocol):
 class JsonReporter:
     """One JSON object a line."""
 
-    def following(self, file: FollowedFile) -> None:
-        write_json_line({"type": "following", "path": str(file.path), "sessionKey": file.key})
+    def following(self, name: str, key: str) -> None:
+        write_json_line({"type": "following", "path": name, "sessionKey": key})
 
     def notice(self, notice: Notice, delta: dict[str, Any], path: str) -> None:
         write_json_line({"type": "notice", "path": path, "sessionKey": notice.target, "text": notice.text, "stateChanges": delta})
@@ -121,8 +120,8 @@ class HumanReporter:
         self._output = output
         self._status = status
 
-    def following(self, file: FollowedFile) -> None:
-        self._output.print(Text.assemble(("following ", "dim"), text(file.path, "bold"), text(f"  {file.key}", "dim")), soft_wrap=True)
+    def following(self, name: str, key: str) -> None:
+        self._output.print(Text.assemble(("following ", "dim"), text(name, "bold"), text(f"  {key}", "dim")), soft_wrap=True)
         self._output.file.flush()
 
     def notice(self, notice: Notice, delta: dict[str, Any], path: str) -> None:
@@ -171,7 +170,7 @@ class _Following:
             for file in self._files.values():
                 await gateway.open_session(file.key, label=label(file.path))
                 await gateway.watch(WATCHER, file.key)
-                self._reporter.following(file)
+                self._reporter.following(str(file.path), file.key)
             await self._show_notices(gateway)
             showing = asyncio.create_task(self._show_whenever_woken(gateway))
             try:
@@ -213,7 +212,7 @@ class _Following:
     async def _record(self, gateway: Gateway, file: FollowedFile, found: Found) -> bool:
         """Whether it was recorded; if not, the rows are read again at the next scan."""
         event = await gateway.human_message(
-            file.key, channel=CHANNEL, occurred_at_ms=found.occurred_at_ms, dedupe_key=found.name, turns=found.turns
+            file.key, channel=file.catalog, occurred_at_ms=found.occurred_at_ms, dedupe_key=found.name, turns=found.turns
         )
         return event is not None
 

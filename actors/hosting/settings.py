@@ -6,12 +6,10 @@ capitals; in the file it stands at the top level. A wrong value is an error that
 
 from __future__ import annotations
 
-import difflib
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ..config import GatewayConfig
 from ..errors import InvalidArgument, shown
@@ -71,7 +69,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
 def _from_file(config_file: Path | None) -> dict[str, _Given]:
     path = config_file or Path(CONFIG_FILE)
     try:
-        table = tomllib.loads(path.read_text("utf-8"))
+        table = _table(path.read_text("utf-8"))
     except FileNotFoundError:
         if config_file is None:
             return {}
@@ -83,9 +81,17 @@ def _from_file(config_file: Path | None) -> dict[str, _Given]:
     return {name: _Given(value, f"{path}: {name}") for name, value in table.items()}
 
 
+def _table(text: str) -> dict[str, Any]:
+    import tomllib  # most commands find no such file, and one of them is in a hurry
+
+    return tomllib.loads(text)
+
+
 def _check_known(name: str, path: Path) -> None:
     if name in _TYPES:
         return
+    import difflib
+
     near = difflib.get_close_matches(name, _TYPES, n=1)
     meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(_TYPES)}"
     raise _wrong(f"{path}: there is no setting {shown(name)}: {meant}")

@@ -4,24 +4,36 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from errno import EINVAL
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from ..upstream import claude
+from ..upstream.compressed import SUFFIX as COMPRESSED
 from ..upstream.follower import Follower, Marker, Restart
+from ..upstream.formats import Format
+from ..upstream.recognise import recognise
 from ..upstream.rows import RowClass
 from ..upstream.scanning import FileReport, reader_at
+from ..upstream.tables import Reader
 from .exits import CommandFailed, ExitCode
 from .output import printable
 
 LABEL_MAX = 200
 
 
-def session_key(path: Path) -> str:
-    """The key of a file's session: the same for the same absolute path."""
+def session_key(path: Path, catalog: str = claude.CATALOG) -> str:
+    """The key of a file's session: the same for the same absolute path and format."""
     name = blake2b(os.fsencode(path.absolute()), digest_size=8).hexdigest()
-    return f"agent:main:catalog:{claude.CATALOG}:{name}"
+    return f"agent:main:catalog:{catalog}:{name}"
+
+
+def format_of(path: Path) -> Format:
+    """Whose transcript the file is. Raises `OSError`, also for a compressed one."""
+    if path.suffix == COMPRESSED and path.is_file():
+        raise OSError(EINVAL, "this is compressed: expand it first, or adopt its session")
+    return recognise(path)
 
 
 def label(path: Path) -> str:
@@ -65,7 +77,7 @@ class Found:
     restart: Restart | None
     more: bool
     marker: Marker
-    reader: claude.TranscriptReader
+    reader: Reader
 
 
 class FollowedFile:
@@ -73,12 +85,14 @@ class FollowedFile:
 
     def __init__(self, path: Path, now_ms: int, *, from_start: bool) -> None:
         self.path = path
-        self.key = session_key(path)
+        self._form = format_of(path)
+        self.catalog = self._form.name
+        self.key = session_key(path, self.catalog)
         self.is_missing = False
         self._now_ms = now_ms
         self._follower = Follower(path)
         self._marker = self._follower.start(at_end=not from_start)
-        self._reader = self._reader_at(self._marker) if not from_start else self._new_reader()
+        self._reader = self._form.reader(path, None) if from_start else self._reader_at(self._marker)
 
     def scan(self) -> Found:
         """Read what was added."""
@@ -97,8 +111,5 @@ class FollowedFile:
         """What was found is dealt with."""
         self._marker, self._reader = found.marker, found.reader
 
-    def _reader_at(self, marker: Marker) -> claude.TranscriptReader:
-        return reader_at(self.path, marker, adopted_at_ms=self._now_ms)
-
-    def _new_reader(self) -> claude.TranscriptReader:
-        return claude.TranscriptReader(subagent_file=claude.is_subagent_path(self.path))
+    def _reader_at(self, marker: Marker) -> Reader:
+        return reader_at(self.path, marker, adopted_at_ms=self._now_ms, form=self._form)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from ..drafts import GOAL_CHANGES, OUTCOMES
@@ -46,24 +45,31 @@ def start_of(answer: object) -> Start:
 
 def outcomes_of(answer: object, count: int) -> tuple[Outcome, ...]:
     """What `Catalog.check` answered to `count` probes; an outcome that makes no sense is that probe's `Failed`. Raises `GarbageError`."""
-    if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
-        raise GarbageError(f"it answered {type(answer).__name__} instead of a sequence of outcomes")
-    if len(answer) != count:
-        raise GarbageError(f"it answered {len(answer)} outcomes to {count} probes")
-    return tuple(_checked(_outcome(item)) for item in answer)
+    outcomes = _items(answer, "its answer")
+    if len(outcomes) != count:
+        raise GarbageError(f"it answered {len(outcomes)} outcomes to {count} probes")
+    return tuple(_checked(_outcome(item)) for item in outcomes)
 
 
 def own_texts_of(answer: object) -> OwnTexts:
     """The newest of what `recent_texts` answered. Raises `GarbageError`."""
-    if not isinstance(answer, Sequence) or isinstance(answer, str | bytes):
-        raise GarbageError(f"it answered {type(answer).__name__} instead of a sequence of (id, text) pairs")
-    return tuple(_own_text(pair) for pair in answer[-OWN_TEXTS_MAX:])
+    return tuple(_own_text(pair) for pair in _items(answer, "its answer")[-OWN_TEXTS_MAX:])
 
 
 def _own_text(pair: object) -> tuple[str, str]:
-    if not isinstance(pair, Sequence) or len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+    parts = _items(pair, "an (id, text) pair")
+    if len(parts) != 2 or not isinstance(parts[1], str):
         raise GarbageError("it answered something else than (id, text) pairs of two texts")
-    return one_line(pair[0], "the id of a text"), pair[1]
+    try:
+        return one_line(parts[0], "the id of a text"), parts[1]
+    except InvalidArgument as error:
+        raise GarbageError(str(error)) from error
+
+
+def _items(value: object, what: str) -> Sequence[object]:
+    if not isinstance(value, list | tuple):
+        raise GarbageError(f"{what} must be a list or a tuple, not {type(value).__name__}")
+    return value
 
 
 def _outcome(item: object) -> Outcome:
@@ -80,7 +86,7 @@ def _checked(outcome: Outcome) -> Outcome:
             case Nothing():
                 return Nothing(_marker(outcome.marker))
             case Failed():
-                return Failed(str(outcome.reason))
+                return Failed(_text(outcome.reason, "a reason"))
             case Activity():
                 return _activity(outcome)
     except (GarbageError, InvalidArgument) as error:
@@ -90,14 +96,24 @@ def _checked(outcome: Outcome) -> Outcome:
 def _activity(outcome: Activity) -> Activity:
     if not isinstance(outcome.human_turns, int) or isinstance(outcome.human_turns, bool) or not 0 <= outcome.human_turns <= TURNS_MAX:
         raise GarbageError(f"human_turns must be a whole number from 0 up, not {outcome.human_turns!r}")
-    if not all(isinstance(item, str) for item in outcome.accounted_ids):
-        raise GarbageError("accounted_ids must be texts")
-    return replace(
-        outcome,
-        marker=_marker(outcome.marker),
-        accounted_ids=tuple(outcome.accounted_ids),
-        happenings=tuple(_happening(item) for item in outcome.happenings[:HAPPENINGS_MAX]),
+    happenings = _items(outcome.happenings, "happenings")
+    if len(happenings) > HAPPENINGS_MAX:
+        raise GarbageError(f"there must be at most {HAPPENINGS_MAX} happenings, not {len(happenings)}")
+    return Activity(
+        _marker(outcome.marker),
+        outcome.human_turns,
+        outcome.occurred_at_ms,
+        tuple(_text(item, "an accounted id") for item in _items(outcome.accounted_ids, "accounted_ids")),
+        tuple(_happening(item) for item in happenings),
+        None if outcome.restarted is None else _text(outcome.restarted, "restarted"),
+        bool(outcome.more),
     )
+
+
+def _text(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise GarbageError(f"{what} must be a text, not {type(value).__name__}")
+    return value
 
 
 def _happening(item: object) -> Happening:
@@ -121,7 +137,7 @@ def _marker(marker: object) -> JsonObject:
         raise GarbageError(f"a marker must be a JSON object, not {type(marker).__name__}")
     try:
         text = json.dumps(dict(marker), allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
+    except Exception as error:  # whatever a mapping of other people's raises when it is looked at
         raise GarbageError(f"a marker must be JSON-ready: {error}") from error
     if len(text) > MARKER_MAX:
         raise GarbageError(f"a marker must have at most {MARKER_MAX} characters as JSON")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from ..runtime import AsyncioActorRef
 from .answers import GarbageError, OwnTexts, outcomes_of
 from .catalog import Activity, Failed, Missing, Outcome, Probe
 from .catalogs import CatalogCallError, Catalogs
+from .crowd import for_each
 from .decisions import decide
 from .recent import RecentTexts, TextsUnavailableError
 from .report import CatalogReport, Tally
@@ -29,7 +29,8 @@ class Checked:
     """A link with what was known of it before the scan."""
 
     link: LinkRecord
-    own_texts: OwnTexts
+    own_texts: OwnTexts | None
+    """None: the host did not say, and the link was not scanned."""
 
 
 class BatchCheck:
@@ -54,24 +55,24 @@ class BatchCheck:
 
     async def run(self, catalog: str, links: Sequence[LinkRecord], tally: Tally) -> None:
         """Check the links of one catalog and record what was found; all that happens is in the tally, and nothing is raised."""
-        batch = await self._begin(links, tally)
+        idle = [link for link in links if not self._is_active(link)]
+        tally.add("deferred", len(links) - len(idle))
+        batch = await self._with_texts(idle, tally)
         error = await self._check(catalog, batch, tally) if batch else None
         tally.catalogs.append(CatalogReport(catalog, len(links), error))
 
-    async def _begin(self, links: Sequence[LinkRecord], tally: Tally) -> list[Checked]:
-        """What is to be scanned: the links of idle sessions of which the host says what it wrote itself."""
-        idle = [link for link in links if not self._is_active(link)]
-        tally.add("deferred", len(links) - len(idle))
+    async def _with_texts(self, links: Sequence[LinkRecord], tally: Tally) -> list[Checked]:
+        """What is to be scanned: the links of which the host says what it wrote itself."""
         deadline = self._texts.deadline()
-        begun = await asyncio.gather(*(self._with_texts(link, deadline, tally) for link in idle))
-        return [checked for checked in begun if checked is not None]
 
-    async def _with_texts(self, link: LinkRecord, deadline: float, tally: Tally) -> Checked | None:
-        try:
-            return Checked(link, await self._texts.of(link.address.session_key, deadline))
-        except TextsUnavailableError as error:
-            await self._conclude(Checked(link, ()), Failed(str(error)), tally, texts_known=False)
-            return None
+        async def ask(link: LinkRecord) -> Checked | None:
+            try:
+                return Checked(link, await self._texts.of(link.address.session_key, deadline))
+            except TextsUnavailableError as error:
+                await self._conclude(Checked(link, None), Failed(str(error)), deadline, tally)
+                return None
+
+        return [checked for checked in await for_each(links, ask) if checked is not None]
 
     async def _check(self, catalog: str, batch: Sequence[Checked], tally: Tally) -> str | None:
         """Scan and record; returns why the catalog was skipped, None if it was not."""
@@ -82,15 +83,17 @@ class BatchCheck:
             await self._skip(catalog, batch, str(error), tally)
             return str(error)
         tally.add("checked", len(batch))
-        await asyncio.gather(*(self._conclude(checked, outcome, tally) for checked, outcome in zip(batch, outcomes, strict=True)))
+        deadline = self._texts.deadline()
+        await for_each(list(zip(batch, outcomes, strict=True)), lambda each: self._conclude(*each, deadline, tally))
         return None
 
     async def _skip(self, catalog: str, batch: Sequence[Checked], reason: str, tally: Tally) -> None:
         logger(catalog=catalog).warning("catalog skipped until the next tick", reason=reason, links=len(batch))
         tally.add("skipped", len(batch))
-        await asyncio.gather(*(self._record(checked, Failed(reason), tally) for checked in batch))
+        deadline = self._texts.deadline()
+        await for_each(batch, lambda checked: self._record(checked, Failed(reason), deadline, tally))
 
-    async def _conclude(self, checked: Checked, outcome: Outcome, tally: Tally, *, texts_known: bool = True) -> None:
+    async def _conclude(self, checked: Checked, outcome: Outcome, deadline: float, tally: Tally) -> None:
         """Count and log the outcome of one link, and record what it calls for."""
         match outcome:
             case Failed():
@@ -98,40 +101,42 @@ class BatchCheck:
                 _logger(checked.link).warning("upstream check failed", reason=outcome.reason)
             case Missing():
                 tally.add("missing")
-        recorded = await self._record(checked, outcome, tally, texts_known=texts_known)
-        if recorded is not None and isinstance(outcome, Activity):
+        recorded = await self._record(checked, outcome, deadline, tally)
+        if recorded and isinstance(outcome, Activity):
             _tell_activity(checked.link, outcome, tally)
 
-    async def _record(self, checked: Checked, outcome: Outcome, tally: Tally, *, texts_known: bool = True) -> UpstreamRecorded | None:
-        """Record what the outcome calls for, if nothing has changed since the scan; None where nothing was recorded."""
-        link, now_ms = checked.link, self._clock.now_ms()
-        write = decide(link, outcome, checked.own_texts, now_ms, record_unwatched=self._record_unwatched)
+    async def _record(self, checked: Checked, outcome: Outcome, deadline: float, tally: Tally) -> bool:
+        """Record what the outcome calls for, if nothing has changed since the scan; False where something kept it from that."""
+        write = decide(checked.link, outcome, checked.own_texts or (), self._clock.now_ms(), record_unwatched=self._record_unwatched)
         if write is None:
-            return UpstreamRecorded(applied=True)
+            return True
         try:
-            if texts_known and await self._texts.of(link.address.session_key, self._texts.deadline()) != checked.own_texts:
-                tally.add("changed")
-                return None
-            return await self._record_if_idle(write, tally)
+            return await self._has_same_texts(checked, deadline, tally) and await self._record_if_idle(write, tally)
         except (StoreError, ActorDeadError, TextsUnavailableError) as error:
             tally.add("failed")
-            _logger(link).warning("upstream check not recorded", error=str(error))
-            return None
+            _logger(checked.link).warning("upstream check not recorded", error=str(error))
+            return False
 
-    async def _record_if_idle(self, write: RecordUpstream, tally: Tally) -> UpstreamRecorded | None:
+    async def _has_same_texts(self, checked: Checked, deadline: float, tally: Tally) -> bool:
+        if checked.own_texts is None or await self._texts.of(checked.link.address.session_key, deadline) == checked.own_texts:
+            return True
+        tally.add("changed")
+        return False
+
+    async def _record_if_idle(self, write: RecordUpstream, tally: Tally) -> bool:
         """The last look at what this gateway knows; the store looks at link and session id itself, in the transaction (rule 7.3)."""
         if self._is_active(write.link):
             tally.add("deferred")
-            return None
+            return False
         recorded: UpstreamRecorded = await self._log().ask(write)
         if not recorded.applied:
             tally.add("changed")
-            return None
+            return False
         tally.add("events", sum(event is not None for event in recorded.events))
         if write.removes:
             tally.add("removed")
             _logger(write.link).warning("upstream missing, the link is removed")
-        return recorded
+        return True
 
     def _is_active(self, link: LinkRecord) -> bool:
         return self._runs.status(link.address) == "running"
@@ -146,7 +151,7 @@ def _probe(checked: Checked) -> Probe:
         source=link.source,
         marker=link.marker,
         adopted_at_ms=link.adopted_at_ms,
-        own_texts=checked.own_texts,
+        own_texts=checked.own_texts or (),
         accounted_ids=frozenset(link.own_ids),
     )
 

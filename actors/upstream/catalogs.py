@@ -59,10 +59,9 @@ class Catalogs:
         stuck = self._checking.get(name)
         if stuck is not None and not stuck.done():
             raise CatalogCallError("its last check has not ended")
-        check: Callable[..., Awaitable[object]] = self._by_name[name].check
-        call: asyncio.Task[object] = self._callbacks.start(check, probes)
-        self._checking[name] = call
         try:
+            check: Callable[..., Awaitable[object]] = self._by_name[name].check
+            call = self._checking[name] = self._callbacks.start(check, probes)
             return await within(self._clock, self._timeout_s, call)
         except TimeoutError as error:
             raise CatalogCallError(f"it did not answer within {self._timeout_s:g} s") from error

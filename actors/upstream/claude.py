@@ -13,13 +13,13 @@ by the turn that is running, which takes them into account, so nobody is surpris
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self, cast
 
 from . import tables
 from .catalog import Happening
+from .contents import is_blank, shape_of_content, texts_in
 from .fields import JsonRow, identity_in, is_set, json_type, object_of, objects_in, present, text_of, time_in, word
 from .rows import Classified, Confidence, RowClass
 from .tables import Rule, Table, TableReader, is_replay, no_rows, unchanged
@@ -100,7 +100,7 @@ def _is_human_queued_command(row: JsonRow, _: Facts) -> bool:
     attachment = object_of(row, "attachment")
     human = attachment.get("type") == "queued_command" and _kind(attachment) == "human"
     direct = not is_set(row, "isMeta") and not is_set(row, "isSidechain")
-    return _type(row) == "attachment" and human and direct and not _is_blank(attachment.get("prompt"))
+    return _type(row) == "attachment" and human and direct and not is_blank(attachment.get("prompt"))
 
 
 def _is_attachment_of_unknown_origin(row: JsonRow, _: Facts) -> bool:
@@ -138,7 +138,7 @@ def _has_unknown_content(row: JsonRow, _: Facts) -> bool:
 
 
 def _says_nothing(row: JsonRow, _: Facts) -> bool:
-    return _is_blank(_content(row))
+    return is_blank(_content(row))
 
 
 def _is_from_human(row: JsonRow, _: Facts) -> bool:
@@ -186,12 +186,12 @@ def _is_machine_text(row: JsonRow, _: Facts) -> bool:
     """An editor puts its context into a text block of its own before what was typed, so all blocks must be a machine's."""
     content = _content(row)
     only_text = isinstance(content, str) or all(block.get("type") == "text" for block in objects_in(content))
-    return only_text and all(_machine_text.match(text) for text in _texts(content))
+    return only_text and all(_machine_text.match(text) for text in texts_in(content))
 
 
 def _is_slash_command(row: JsonRow, _: Facts) -> bool:
     """Anchored at a command tag, for a text may also quote the tag that a command names itself with."""
-    text = next(_texts(_content(row)), "")
+    text = next(texts_in(_content(row)), "")
     return _command_start.match(text) is not None and "<command-name>" in text[:COMMAND_NAME_WITHIN]
 
 
@@ -201,7 +201,7 @@ def _has_sdk_entrypoint(row: JsonRow, _: Facts) -> bool:
 
 def _says_something(row: JsonRow, _: Facts) -> bool:
     content = _content(row)
-    return any(_texts(content)) or any(block.get("type") in ("image", "document") for block in objects_in(content))
+    return any(texts_in(content)) or any(block.get("type") in ("image", "document") for block in objects_in(content))
 
 
 TABLE: tuple[Rule[Facts], ...] = (
@@ -240,8 +240,8 @@ TABLE: tuple[Rule[Facts], ...] = (
 
 
 def is_subagent_path(path: Path) -> bool:
-    """Whether a file is the transcript of a sub-agent, by the folder that it lies in."""
-    return "subagents" in path.parts[:-1]
+    """Whether a file is the transcript of a sub-agent, by its name and the folder that it lies in."""
+    return "subagents" in path.parts[:-1] and path.name.startswith("agent-")
 
 
 class TranscriptReader(TableReader[Facts]):
@@ -340,15 +340,8 @@ def shape_of(row: object) -> str:
         "promptSource": row.get("promptSource"),
     }
     named = [f"{name}={word(value)}" for name, value in parts.items() if value is not None]
-    content = [f"content={_content_shape(_content(row))}"] if _type(row) == "user" else []
+    content = [f"content={shape_of_content(_content(row))}"] if _type(row) == "user" else []
     return " ".join([*named, *content]) or "object without type"
-
-
-def _content_shape(content: object) -> str:
-    if not isinstance(content, list):
-        return json_type(content)
-    kinds = sorted({word(block.get("type")) if isinstance(block, dict) else json_type(block) for block in content})
-    return f"[{','.join(kinds[:5])}]"
 
 
 def _kind_or_value(row: JsonRow) -> object:
@@ -376,22 +369,9 @@ def _content(row: JsonRow) -> object:
     return object_of(row, "message").get("content")
 
 
-def _texts(content: object) -> Iterator[str]:
-    """The texts of a content that are not blank."""
-    blocks = [block.get("text") for block in objects_in(content) if block.get("type") == "text"]
-    candidates = [content] if isinstance(content, str) else blocks
-    return (text for text in candidates if isinstance(text, str) and text.strip())
-
-
-def _is_blank(content: object) -> bool:
-    """Whether a content says nothing: no text but white space, and no block of another kind."""
-    other = any(not isinstance(block, dict) or block.get("type") != "text" for block in content) if isinstance(content, list) else False
-    return not other and not any(_texts(content))
-
-
 def _said(content: object) -> str:
     """What was typed; for a slash command the line as it was typed, not the tags that it became."""
-    text = "\n".join(_texts(content))
+    text = "\n".join(texts_in(content))
     name = _command_name.search(text[:COMMAND_NAME_WITHIN]) if _command_start.match(text) else None
     if name is None:
         return text

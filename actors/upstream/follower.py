@@ -10,7 +10,7 @@ Everything here blocks on the file system; on an event loop, call it in a thread
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
@@ -68,7 +68,10 @@ class Marker:
             raise ValueError(f"not a marker: {value!r}")
         if any(type(value[name]).__name__ != kind for name, kind in _MARKER_TYPES.items()):
             raise ValueError(f"not a marker: {value!r}")
-        return cls(**value)
+        marker = cls(**value)
+        if not 0 <= marker.head_bytes <= min(HEAD_BYTES, marker.position):
+            raise ValueError(f"not a marker: {value!r}")
+        return marker
 
 
 _MARKER_TYPES = {field.name: field.type for field in fields(Marker)}
@@ -130,6 +133,14 @@ class Follower:
         """The marker to begin with: behind the last complete row, or at the beginning of the file."""
         with self.path.open("rb") as file:
             return self._mark(file, _last_line_end(file) if at_end else 0, generation)
+
+    def recognise(self, marker: Marker) -> Marker | None:
+        """The marker for this file, if it is a copy of the one that was read, or the same moved: it begins alike, and is alike just
+        before the position. None if it is not."""
+        with self.path.open("rb") as file:
+            stat = os.fstat(file.fileno())
+            moved = replace(marker, inode=stat.st_ino)
+            return moved if _restart(file, stat, moved) is None else None
 
     def scan(self, marker: Marker, max_bytes: int = SCAN_MAX_BYTES) -> Scan:
         """Read at most `max_bytes` (at least 1) from the marker on, and give the complete rows among them.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -11,7 +10,6 @@ from ..clock import Clock
 from .answers import OwnTexts, own_texts_of
 
 ANSWER_TIMEOUT_S: Final = 5.0
-ASKED_AT_ONCE: Final = 32
 
 AskTexts = Callable[[str], Sequence[tuple[str, str]] | Awaitable[Sequence[tuple[str, str]]]]
 
@@ -27,7 +25,6 @@ class RecentTexts:
         self._ask = ask
         self._callbacks = callbacks
         self._clock = clock
-        self._room = asyncio.Semaphore(ASKED_AT_ONCE)
 
     def deadline(self) -> float:
         """Until when texts that are asked for now are waited for, on the monotonic clock: one time for all of a batch."""
@@ -37,11 +34,10 @@ class RecentTexts:
         """The newest ones, oldest first. Raises `TextsUnavailableError`."""
         if self._ask is None:
             return ()
-        async with self._room:
-            left_s = max(0.0, deadline - self._clock.monotonic())
-            try:
-                return own_texts_of(await within(self._clock, left_s, self._callbacks.start(self._ask, session_key)))
-            except TimeoutError as error:
-                raise TextsUnavailableError(f"recent_texts did not answer within {ANSWER_TIMEOUT_S:g} s") from error
-            except Exception as error:  # the host's own code: whatever it raises concerns this session alone
-                raise TextsUnavailableError(f"recent_texts failed: {error!r}") from error
+        left_s = max(0.0, deadline - self._clock.monotonic())
+        try:
+            return own_texts_of(await within(self._clock, left_s, self._callbacks.start(self._ask, session_key)))
+        except TimeoutError as error:
+            raise TextsUnavailableError(f"recent_texts did not answer within {ANSWER_TIMEOUT_S:g} s") from error
+        except Exception as error:  # the host's own code: whatever it raises concerns this session alone
+            raise TextsUnavailableError(f"recent_texts failed: {error!r}") from error

@@ -1,4 +1,4 @@
-"""Reading transcripts of Claude Code from their files: a whole file at once, or the state in which to go on in the middle of one."""
+"""Reading transcripts from their files: a whole file at once, or the state in which to go on in the middle of one."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import claude
 from .follower import Follower, Marker
+from .formats import CLAUDE, Format
 from .lines import LineAssembler
 from .parsing import values_on
 from .rows import RowClass
+from .tables import Reader
 from .tally import Tally
 
 PRIME_HEAD_BYTES = 256 * 1024
@@ -32,13 +33,13 @@ class FileReport:
     unknown_shapes: Mapping[str, int]
 
 
-def scan_whole_file(path: Path) -> FileReport:
+def scan_whole_file(path: Path, form: Format = CLAUDE) -> FileReport:
     """Classify every row of the file, a bounded piece at a time. Blocks on the file system, and raises its `OSError`.
 
     A last row without a line end counts if it is whole; if it is torn, it is passed over as not written yet.
     """
     follower = Follower(path)
-    reader = claude.TranscriptReader(subagent_file=claude.is_subagent_path(path))
+    reader = form.reader(path, None)
     tally = Tally()
     marker, more = follower.start(at_end=False), True
     while more:
@@ -48,17 +49,17 @@ def scan_whole_file(path: Path) -> FileReport:
     _count(tally, reader, [row.value for row in follower.remainder()])
     for classified in reader.finish():
         tally.add(classified)
-    return _report(path, tally)
+    return _report(path, form.name, tally)
 
 
-def reader_at(path: Path, marker: Marker, *, adopted_at_ms: int) -> claude.TranscriptReader:
-    """A reader for the rows behind the marker that knows what the rows before it tell: whether they say who wrote them, which
-    ids came already, and which slash command is still waiting.
+def reader_at(path: Path, marker: Marker, *, adopted_at_ms: int, form: Format = CLAUDE) -> Reader:
+    """A reader for the rows behind the marker that knows what the rows before it tell: whose the file is, whether rows say who
+    wrote them, which ids came already, and what is still waiting.
 
     Reads a bounded part of the beginning and of what is just before the marker. Blocks on the file system, and raises its
     `OSError`.
     """
-    reader = claude.TranscriptReader(adopted_at_ms=adopted_at_ms, subagent_file=claude.is_subagent_path(path))
+    reader = form.reader(path, adopted_at_ms)
     head_end = min(PRIME_HEAD_BYTES, marker.position)
     tail_start = max(head_end, marker.position - PRIME_TAIL_BYTES)
     for start, end in ((0, head_end), (tail_start, marker.position)):
@@ -66,7 +67,7 @@ def reader_at(path: Path, marker: Marker, *, adopted_at_ms: int) -> claude.Trans
     return reader
 
 
-def _prime(reader: claude.TranscriptReader, path: Path, start: int, end: int) -> None:
+def _prime(reader: Reader, path: Path, start: int, end: int) -> None:
     with path.open("rb") as file:
         file.seek(start)
         lines = LineAssembler(start).feed(file.read(end - start))
@@ -75,17 +76,17 @@ def _prime(reader: claude.TranscriptReader, path: Path, start: int, end: int) ->
             reader.feed(value)
 
 
-def _count(tally: Tally, reader: claude.TranscriptReader, values: list[object]) -> None:
+def _count(tally: Tally, reader: Reader, values: list[object]) -> None:
     for value in values:
         for classified in reader.feed(value):
             tally.add(classified)
 
 
-def _report(path: Path, tally: Tally) -> FileReport:
+def _report(path: Path, catalog: str, tally: Tally) -> FileReport:
     unreadable = tally.classes[RowClass.UNREADABLE]
     return FileReport(
         path=str(path),
-        catalog=claude.CATALOG,
+        catalog=catalog,
         rows=tally.classes.total() - unreadable,
         human_turns=tally.classes[RowClass.HUMAN],
         unknown_rows=tally.classes[RowClass.UNKNOWN] + unreadable,

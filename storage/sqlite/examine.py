@@ -62,6 +62,7 @@ INVARIANTS: Final = (
         "SELECT count(*) FROM cursors WHERE watcher_id NOT IN (SELECT head_id FROM heads) OR target_id NOT IN (SELECT head_id FROM heads)",
     ),
     Invariant("every session has a head", "SELECT count(*) FROM sessions WHERE head_id NOT IN (SELECT head_id FROM heads)"),
+    Invariant("every link belongs to a session", "SELECT count(*) FROM links WHERE head_id NOT IN (SELECT head_id FROM sessions)"),
     Invariant("every event belongs to a head", "SELECT count(*) FROM events WHERE head_id NOT IN (SELECT head_id FROM heads)"),
     Invariant(
         "every head stands at its session's last event",

@@ -88,7 +88,7 @@ def _prepare_for_writing(connection: sqlite3.Connection, synchronous: str) -> No
 
 
 def _prepare_for_reading(connection: sqlite3.Connection) -> None:
-    _set(connection, *_PRAGMAS, "query_only = on")
+    _set(connection, *_PRAGMAS)
     version, newest = schema_version(connection), load_migrations()[-1].version
     check_version(version, newest)
     if version < newest:

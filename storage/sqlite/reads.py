@@ -36,7 +36,7 @@ def session_exists(connection: sqlite3.Connection, session_key: str) -> bool:
 
 _SESSIONS = (
     "SELECT s.session_key, s.agent_id, s.session_id, s.kind, s.parent, s.label, s.created_at, s.updated_at, h.recorded_at, h.last_sequence "
-    "FROM sessions s CROSS JOIN heads h ON h.head_id = s.head_id"
+    "FROM sessions s {index} CROSS JOIN heads h ON h.head_id = s.head_id"
 )
 _BEHIND = "s.session_key >= ? AND (s.session_key > ? OR s.agent_id > ?)"
 
@@ -55,12 +55,20 @@ def sessions(
     filters = [f"s.{name} = ?" for name in given]
     behind = () if after is None else (after.session_key, *after)
     where = _where(filters + ([] if after is None else [_BEHIND]))
-    sql = f"{_SESSIONS}{where} ORDER BY s.session_key, s.agent_id LIMIT ?"
+    sql = f"{_SESSIONS.format(index=_index(given))}{where} ORDER BY s.session_key, s.agent_id LIMIT ?"
     rows = connection.execute(sql, (*given.values(), *behind, limit + 1)).fetchall()
     total = None
     if with_total:
         total = connection.execute(f"SELECT count(*) FROM sessions s{_where(filters)}", tuple(given.values())).fetchone()[0]
     return SessionsPage(tuple(map(_to_record, rows[:limit])), len(rows) > limit, total)
+
+
+def _index(given: Collection[str]) -> str:
+    """Which index to walk, since without statistics SQLite would guess: a parent's children are few, an agent's sessions may be all."""
+    if "parent" in given:
+        return "INDEXED BY sessions_parent"
+    names = [name for name in ("agent", "kind") if name in given or f"{name}_id" in given]
+    return f"INDEXED BY sessions_{'_'.join(names)}" if names else ""
 
 
 def _where(terms: list[str]) -> str:

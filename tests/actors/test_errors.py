@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kizuki.actors.errors import (
+    CatalogUnavailable,
     DispatchRefused,
     GatewayClosed,
     InvalidArgument,
@@ -16,6 +17,7 @@ from kizuki.actors.errors import (
     KizukiError,
     StoreUnavailable,
     UnknownSession,
+    UnknownThread,
     shown,
 )
 
@@ -26,6 +28,8 @@ ERRORS = [
     GatewayClosed("turn"),
     StoreUnavailable("watch", OSError("disk full")),
     DispatchRefused("not today"),
+    UnknownThread("fake", "t1", "local"),
+    CatalogUnavailable("fake", OSError("no disk")),
 ]
 
 
@@ -50,6 +54,8 @@ def test_every_error_survives_pickling(error: KizukiError) -> None:
         (UnknownSession("agent:main:x"), "no session 'agent:main:x': it must have been opened, spawned, watched or recorded before"),
         (ERRORS[4], "the database failed in 'watch': 'disk full'; the call may be tried again"),
         (ERRORS[5], "the message was refused: 'not today'"),
+        (ERRORS[6], "no thread 't1' on host 'local': it must be one that the catalog 'fake' lists"),
+        (ERRORS[7], "the catalog 'fake' failed: 'no disk'; the call may be tried again"),
     ],
 )
 def test_an_error_says_what_was_wrong_with_which_value(error: KizukiError, text: str) -> None:

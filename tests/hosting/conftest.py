@@ -17,7 +17,11 @@ import structlog
 
 from kizuki.actors import Actor, Gateway, open_gateway
 from kizuki.actors.hosting import cli
+from kizuki.actors.hosting.doctor_catalogs import VARIABLES
 from tests.hosting.cast import CHILD, GLOBAL, MAIN, OTHER
+
+
+FROM_OUTSIDE = {"NO_COLOR", "FORCE_COLOR", "CLAUDE_CODE_ENTRYPOINT", *(name for names in VARIABLES.values() for name in names)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +43,13 @@ Kizuki = Callable[..., Ended]
 
 @pytest.fixture(autouse=True)
 def nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs each test in a folder of its own, without settings from outside."""
+    """Runs each test in a folder of its own, without settings from outside, and without anybody's own sessions of agents' tools."""
     monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith("KIZUKI_") or name in ("NO_COLOR", "FORCE_COLOR")]:
+    for name in [name for name in os.environ if name.startswith("KIZUKI_") or name in FROM_OUTSIDE]:
         monkeypatch.delenv(name)
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
 
 
 @pytest.fixture
@@ -63,13 +70,13 @@ def kizuki(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) 
 
 def command(*arguments: object) -> list[str]:
     """The command line as a process of its own."""
-    return [sys.executable, "-P", "-m", "kizuki.actors.hosting.cli", *map(str, arguments)]
+    return [sys.executable, "-P", "-m", "kizuki.actors.hosting.entry", *map(str, arguments)]
 
 
-def run_process(*arguments: object, environ: Mapping[str, str] | None = None) -> Ended:
+def run_process(*arguments: object, environ: Mapping[str, str] | None = None, stdin: str | None = None) -> Ended:
     """Run a command as a process of its own, to its end."""
     env = {**os.environ, **(environ or {})}
-    ended = subprocess.run(command(*arguments), check=False, capture_output=True, encoding="utf-8", env=env, timeout=60)
+    ended = subprocess.run(command(*arguments), check=False, input=stdin, capture_output=True, encoding="utf-8", env=env, timeout=60)
     return Ended(ended.returncode, ended.stdout, ended.stderr)
 
 

@@ -16,7 +16,7 @@ from kizuki.actors.hosting import bench as bench_command
 from tests.hosting.cast import MAIN
 from tests.hosting.conftest import Kizuki, command, run_process
 
-COMMANDS = ("demo", "status", "list", "events", "watches", "notices", "doctor", "prune", "watch", "bench")
+COMMANDS = ("demo", "status", "list", "events", "watches", "notices", "doctor", "prune", "watch", "adopt", "hook", "bench", "serve-node")
 
 
 def on_a_terminal(*arguments: object, environ: Mapping[str, str] | None = None) -> str:

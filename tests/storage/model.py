@@ -126,6 +126,7 @@ class Model:
             assert result == repeated[0].event
         elif write.only_if_watched and not self._is_watched(write):
             assert result is None
+            self._put(write.target, write.session.parent, None, None)
         else:
             assert isinstance(result, StateEvent)
             self._record(write, result)

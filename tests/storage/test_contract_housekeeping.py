@@ -69,6 +69,17 @@ async def test_an_owed_opening_survives_the_pruning_of_its_event(store: Store) -
     assert {cursor.positions for cursor in await store.cursors(None)} == {Positions(0, 1, 1)}
 
 
+async def test_both_owed_pins_survive_the_pruning_of_their_events(store: Store) -> None:
+    """Rule 4.3: the pin of the watcher that caused the first owed event, too, is known when the events are gone."""
+    watchers = [Address(f"agent:main:watcher{number}", "main") for number in range(300)]
+    await commit(store, *(watch(watcher) for watcher in watchers), event(by=watchers[-1]))
+    await commit(store, event(), event())
+    await commit(store, PruneEvents(NOW + 1, 0, 100), OpenOwed(NOW, 1000))
+    got = {cursor.watcher: cursor.positions for cursor in await store.cursors(None)}
+    assert got.pop(watchers[-1].session_key) == Positions(0, 2, 3)
+    assert set(got.values()) == {Positions(0, 1, 3)}
+
+
 async def test_cursors_expire(store: Store) -> None:
     """Rule 3.5: cursors not renewed since the time go, pending or not; in slices of any size."""
     targets = [Address(f"agent:main:subagent:{number}", "main") for number in range(10)]

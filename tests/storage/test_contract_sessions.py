@@ -85,6 +85,22 @@ async def test_a_session_created_again_continues(store: Store) -> None:
     assert await sequences(store) == [3]
 
 
+async def test_a_long_session_created_again_begins_anew(store: Store) -> None:
+    """Rule 5.2: the earliest sequence kept is the first after the deletion, however much there was before."""
+    await commit(store, *[event()] * 200, DeleteSession(CHILD, NOW), event(), event())
+    read = await store.status(CHILD, changes_since=0, limit=200)
+    assert read is not None
+    assert (read.earliest_sequence, [found.sequence for found in read.events]) == (201, [201, 202])
+
+
+async def test_a_deleted_session_owes_nothing(store: Store) -> None:
+    """Rule 3.5: with the cursors on a session what was owed to them is gone."""
+    watchers = [Address(f"agent:main:watcher{number}", "main") for number in range(300)]
+    await commit(store, *(watch(watcher) for watcher in watchers), event())
+    assert (await commit(store)).owed
+    assert not (await commit(store, DeleteSession(CHILD, NOW))).owed
+
+
 async def test_deleting_is_for_one_agent(store: Store) -> None:
     """Rule 3.5: the same key under another agent keeps row, events and cursors."""
     ops = Address(CHILD.session_key, "ops")

@@ -70,6 +70,16 @@ async def test_what_the_views_show(store: Store, path: Path) -> None:
     assert rows(path, "SELECT session_key FROM sessions ORDER BY 1") == [(MAIN.session_key,), (CHILD.session_key,)]
 
 
+WALKED = {
+    frozenset[str](): "sqlite_autoindex_sessions",
+    frozenset({"agent_id"}): "sessions_agent (agent_id=? AND session_key>?)",
+    frozenset({"kind"}): "sessions_kind (kind=? AND session_key>?)",
+    frozenset({"agent_id", "kind"}): "sessions_agent_kind (agent_id=? AND kind=? AND session_key>?)",
+    **{frozenset({"parent", *others}): "sessions_parent (parent=? AND session_key>?)" for others in ((), ("agent_id",), ("kind",))},
+    frozenset({"parent", "agent_id", "kind"}): "sessions_parent (parent=? AND session_key>?)",
+}
+
+
 def plan(connection: sqlite3.Connection, sql: str, parameters: tuple[object, ...] | dict[str, object]) -> str:
     """How SQLite goes about a statement."""
     return "\n".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", parameters))
@@ -94,7 +104,7 @@ def test_a_page_is_found_by_an_index(connection: sqlite3.Connection, given: set[
     connection.set_trace_callback(None)
     found = plan(connection, statements[-1], ())
     assert "TEMP B-TREE" not in found
-    assert "SEARCH s USING INDEX" in found
+    assert f"SEARCH s USING INDEX {WALKED[frozenset(given)]}" in found
 
 
 def test_an_event_finds_clean_pairs_alone(connection: sqlite3.Connection) -> None:

@@ -31,6 +31,8 @@ class ScriptedCatalog:
         self.answers: list[Answer] = []
         self.batches: list[tuple[Probe, ...]] = []
         """What each check was asked."""
+        self.asked = asyncio.Event()
+        """Set by the first check."""
         self.during: Callable[[], Any] | None = None
         """Awaited in each check, after the rows were read."""
 
@@ -44,6 +46,7 @@ class ScriptedCatalog:
 
     async def check(self, probes: Sequence[Probe]) -> Sequence[Outcome]:
         self.batches.append(tuple(probes))
+        self.asked.set()
         if self.answers:
             answer = self.answers.pop(0)(probes)
             result: Sequence[Outcome] = await answer if asyncio.iscoroutine(answer) else answer

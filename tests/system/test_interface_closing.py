@@ -58,6 +58,8 @@ CALLS: dict[str, Callable[[Gateway], Any]] = {
     "sessions_send": lambda g: g.sessions_send(MAIN, CHILD, "hello"),
     "reset_session": lambda g: g.reset_session(CHILD),
     "delete_session": lambda g: g.delete_session(CHILD),
+    "adopt": lambda g: g.adopt("claude", "t1"),
+    "check_upstream": lambda g: g.check_upstream(),
     "prune": lambda g: g.prune(),
     "idle": lambda g: g.idle(),
     "statistics": lambda g: g.statistics(),

@@ -480,6 +480,26 @@ async def test_cursor_is_enough(gateway: Gateway) -> None:
     assert await gateway.human_message(OPS, channel="telegram") is None
 
 
+@pytest.mark.parametrize("how", ["unwatch", "reset", "delete", "expire"])
+async def test_cursor_that_went(gateway: Gateway, clock: ManualClock, how: str) -> None:
+    """Rules 1.8, 3.5: a session whose only cursor went, by whichever way, is not recorded any more, however busy it was before."""
+    await gateway.watch(MAIN, OPS)
+    for _ in range(3):
+        await human(gateway, OPS)
+    if how == "unwatch":
+        await gateway.unwatch(MAIN, OPS)
+    elif how == "reset":
+        await gateway.reset_session(MAIN)
+    elif how == "delete":
+        await gateway.delete_session(MAIN)
+    else:
+        await clock.advance(31 * DAY_S)
+        await gateway.prune()
+    assert await gateway.human_message(OPS, channel="telegram") is None
+    await gateway.watch(MAIN, OPS)
+    assert await gateway.human_message(OPS, channel="telegram") is not None
+
+
 async def test_watching_another_does_not_count(gateway: Gateway) -> None:
     """Rule 1.8: a session that watches others is not itself watched."""
     await gateway.watch(MAIN, OPS)
@@ -713,13 +733,17 @@ async def test_recreated_head_is_not_removed(gateway: Gateway, clock: ManualCloc
 
 
 async def test_deleting_nothing(gateway: Gateway) -> None:
-    """Rule 1.11: deleting a session that is not there answers False, also the second time and after unwatched mail."""
+    """Rule 1.11: deleting a session that is not there answers False, also the second time."""
     assert await gateway.delete_session(CHILD) is False
     await gateway.open_session(CHILD)
     assert await gateway.delete_session(CHILD) is True
     assert await gateway.delete_session(CHILD) is False
-    await gateway.human_message(CHILD, channel="telegram")
-    assert await gateway.delete_session(CHILD) is False
+
+
+async def test_an_unwatched_turn_creates_the_row(gateway: Gateway) -> None:
+    """Rule 1.8: a turn that nobody is told of records no event, and creates the session's row like every recording call."""
+    assert await gateway.human_message(CHILD, channel="telegram") is None
+    assert (await gateway.session_status(CHILD))["stateVersion"] == 0
 
 
 async def test_sequences_have_gaps_per_session(gateway: Gateway) -> None:

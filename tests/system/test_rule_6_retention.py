@@ -159,6 +159,20 @@ async def test_marks_are_raised(gateway: Gateway, clock: ManualClock, database: 
     assert heads(database) == {CHILD: (5, 2), OTHER: (4, 4)}
 
 
+async def test_marks_stay_raised(gateway: Gateway, clock: ManualClock, database: Path) -> None:
+    """Rule 6.1: what is recorded, watched, reset or opened after a pruning leaves the pruned marks where they are."""
+    await many(gateway, 2)
+    await clock.advance(31 * DAY_S)
+    await gateway.prune()
+    await many(gateway, 2)
+    await gateway.watch(MAIN, CHILD)
+    await gateway.reset_session(CHILD)
+    await gateway.open_session(CHILD, label="worker")
+    assert heads(database)[CHILD] == (4, 2)
+    assert (await changes(gateway, since=1))["historyGap"] is True
+    assert sequences(await changes(gateway, since=2)) == [3, 4]
+
+
 async def test_pending_notice_survives_pruning(gateway: Gateway, clock: ManualClock) -> None:
     """Rules 4.1, 6.1: a pending notice outlives the pruning of its events, byte for byte; its call then reports the gap."""
     await family(gateway)
