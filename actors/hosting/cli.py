@@ -320,8 +320,7 @@ def prune(
 ) -> None:
     """Remove events that are too old or too many, and cursors that have expired, as a gateway does hourly.
 
-    It works in slices, and can run beside a gateway where SQLite is 3.51.3 or newer (see kizuki doctor). Each session remembers how
-    far it was pruned.
+    It works in slices, and can run beside gateways. Each session remembers how far it was pruned.
     """
     from .prune import run_prune
 

@@ -17,6 +17,7 @@ from rich.text import Text
 from ...storage.errors import StoreError
 from ...storage.records import StoreStatistics
 from ...storage.sqlite.examine import INVARIANTS, Examination, examine
+from ...storage.sqlite.writer_lock import SQLITE_WAL_RESET
 from .doctor_catalogs import Looked, look_at_catalogs
 from .documents import database_file, is_file, is_missing
 from .exits import CommandFailed, ExitCode
@@ -26,7 +27,6 @@ from .settings import Settings
 PACKAGES: Final = ("kizuki", "pykka", "aiosqlite", "structlog", "typer")
 SQLITE_OLDEST: Final = (3, 35, 0)
 """RETURNING came with it."""
-SQLITE_WAL_RESET: Final = (3, 51, 3)
 WAL_LARGE_BYTES: Final = 256 * 1024 * 1024
 
 
@@ -125,7 +125,7 @@ def sqlite_finding(linked: tuple[int, ...]) -> Finding:
             "sqlite",
             Verdict.NOTE,
             f"SQLite {name} has the WAL-reset fault, which two processes that checkpoint one database at once can meet",
-            "One gateway, which checkpoints alone, cannot meet it. Before you let several processes write, use SQLite 3.51.3 or newer.",
+            "Gateways take turns by a lock of their own, so they cannot. Do not let other programs write to the database.",
         )
     return Finding("sqlite", Verdict.OK, f"SQLite {name}")
 

@@ -81,9 +81,7 @@ def _pending_of(tx: Transaction, head_ids: Iterable[int]) -> Iterator[Opened]:
         yield from (Opened(row[0], Address(row[1], row[2])) for row in rows)
 
 
-_ELSEWHERE = (
-    "SELECT s.session_key, s.host FROM wanted CROSS JOIN sessions s ON s.session_key = wanted.session_key WHERE s.host <> ?"
-)
+_ELSEWHERE = "SELECT s.session_key, s.host FROM wanted CROSS JOIN sessions s ON s.session_key = wanted.session_key WHERE s.host <> ?"
 
 
 def told_here(tx: Transaction, now_ms: int) -> tuple[Opened, ...]:

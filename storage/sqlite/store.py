@@ -22,6 +22,7 @@ from .gateways import neighbours, register
 from .known import KnownFolds
 from .presence import Presence
 from .transaction import Transaction, roll_back, store_error, transact
+from .writer_lock import WriterLock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class SqliteStore:
         writer: Connection | None,
         readers: Sequence[Connection],
         presence: Presence,
+        lock: WriterLock,
         new_session_id: Callable[[], str],
         resources: AsyncExitStack,
     ) -> None:
@@ -44,6 +46,7 @@ class SqliteStore:
         self._readers = cycle(readers)
         self._watching = writer or readers[0]
         self._presence = presence
+        self._lock = lock
         self._data_version: int | None = None
         self._new_session_id = new_session_id
         self._resources = resources
@@ -54,7 +57,8 @@ class SqliteStore:
 
     def _register(self, connection: sqlite3.Connection, now_ms: int, busy_timeout_s: float) -> int:
         try:
-            return transact(connection, partial(register, connection, self._presence, now_ms), busy_timeout_s)
+            with self._lock.held(busy_timeout_s):
+                return transact(connection, partial(register, connection, self._presence, now_ms), busy_timeout_s)
         except StoreError:
             self._presence.give_up()
             raise
@@ -87,7 +91,8 @@ class SqliteStore:
             known = self._known.take(connection)
             return apply(Transaction(connection, self._new_session_id, self._presence), writes, known), known
 
-        commit, known = transact(connection, work, busy_timeout_s)
+        with self._lock.held(busy_timeout_s):
+            commit, known = transact(connection, work, busy_timeout_s)
         self._known.give_back(known)
         return commit
 
@@ -148,8 +153,9 @@ def _in_snapshot(
         roll_back(connection)
 
 
-def _give_up(_connection: sqlite3.Connection, presence: Presence) -> None:
+def _give_up(_connection: sqlite3.Connection, presence: Presence, lock: WriterLock) -> None:
     presence.give_up()
+    lock.close()
 
 
 def _data_version(connection: sqlite3.Connection) -> int:
@@ -161,12 +167,12 @@ def _data_version(connection: sqlite3.Connection) -> int:
 async def open_sqlite(path: Path, *, synchronous: str, read_only: bool, new_session_id: Callable[[], str]) -> AsyncIterator[SqliteStore]:
     """Open the database; see `open_store`."""
     async with AsyncExitStack() as resources:
-        presence = Presence(path)
+        presence, lock = Presence(path), WriterLock(path)
         writer = None if read_only else await _enter(resources, partial(open_for_writing, path, synchronous))
         if writer is not None:
-            resources.push_async_callback(writer.run, _give_up, presence)
+            resources.push_async_callback(writer.run, _give_up, presence, lock)
         readers = [await _enter(resources, partial(open_for_reading, path)) for _ in range(READERS)]
-        yield SqliteStore(writer, readers, presence, new_session_id, resources)
+        yield SqliteStore(writer, readers, presence, lock, new_session_id, resources)
 
 
 async def _enter(resources: AsyncExitStack, connector: Callable[[], sqlite3.Connection]) -> Connection:

@@ -19,6 +19,7 @@ from . import reads
 from .apply import apply
 from .presence import Presence
 from .transaction import Transaction, store_error, transact
+from .writer_lock import WriterLock
 
 T = TypeVar("T")
 
@@ -48,25 +49,30 @@ class Visit:
 class Visitor:
     """A connection for one transaction, or for a few."""
 
-    def __init__(self, connection: sqlite3.Connection, presence: Presence) -> None:
+    def __init__(self, connection: sqlite3.Connection, presence: Presence, lock: WriterLock) -> None:
         self._connection = connection
         self._presence = presence
+        self._lock = lock
 
     def transact(self, work: Callable[[Visit], T], *, busy_timeout_s: float) -> T:
         """What the work gives, once all that it did is durable. Nothing is, and `StoreError` is raised, where anything fails."""
-        return transact(self._connection, lambda: work(Visit(self._connection, self._presence)), busy_timeout_s)
+        with self._lock.held(busy_timeout_s):
+            return transact(self._connection, lambda: work(Visit(self._connection, self._presence)), busy_timeout_s)
 
 
 @contextmanager
 def visiting(path: Path, *, synchronous: str) -> Iterator[Visitor]:
     """Open a database that is there and has the newest schema; `StoreError` for any other, saying why."""
+    lock = WriterLock(path)
     uri = f"{path.absolute().as_uri()}?mode=rw"
     try:
         with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
             _prepare(connection, synchronous)
-            yield Visitor(connection, Presence(path))
+            yield Visitor(connection, Presence(path), lock)
     except sqlite3.Error as error:
         raise StoreError(f"cannot open {path}: {store_error(error)}") from error
+    finally:
+        lock.close()
 
 
 def _prepare(connection: sqlite3.Connection, synchronous: str) -> None:

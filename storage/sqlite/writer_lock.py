@@ -1,0 +1,100 @@
+"""One writer at a time, its checkpoints included, over all processes.
+
+SQLite lets one transaction write at a time by itself, but a process may checkpoint while another one commits, and before 3.51.3 that can
+reset the write-ahead log at the wrong moment and damage the database. So with such a version each transaction, which ends with
+its checkpoint, holds a lock of ours besides. It is on a file of its own: closing any descriptor of the database's files would
+give up the locks that SQLite itself has on them in this process.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ..errors import StoreBusyError
+
+SQLITE_WAL_RESET = (3, 51, 3)
+"""The first version without the fault."""
+ASK_AGAIN_S = 0.0005
+
+
+class WriterLock:
+    """The lock of one store, to be held around its write transactions; it costs nothing where it is not needed."""
+
+    def __init__(self, database: Path, *, needed: bool = sqlite3.sqlite_version_info < SQLITE_WAL_RESET) -> None:
+        self._path = database.absolute()
+        self._resolved: Path | None = None
+        self._needed = needed
+        self._file: int | None = None
+
+    @contextmanager
+    def held(self, timeout_s: float) -> Iterator[None]:
+        """Hold it; `StoreBusyError` if another one does for longer than this. Blocks the thread."""
+        if not self._needed:
+            yield
+            return
+        file = self._take(time.monotonic() + timeout_s)
+        try:
+            yield
+        finally:
+            fcntl.flock(file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Leave no file behind, unless somebody else is using it."""
+        if self._file is None:
+            return
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if self._is_current(self._file):
+                self._name().unlink()
+        except BlockingIOError:
+            pass
+        finally:
+            os.close(self._file)
+            self._file = None
+
+    def _take(self, deadline: float) -> int:
+        while True:
+            file = self._opened()
+            if not _locked(file):
+                _wait(deadline)
+            elif self._is_current(file):
+                return file
+            else:  # somebody closed its store meanwhile, and took the file away
+                os.close(file)
+                self._file = None
+
+    def _opened(self) -> int:
+        if self._file is None:
+            self._file = os.open(self._name(), os.O_RDWR | os.O_CREAT, 0o666)
+        return self._file
+
+    def _is_current(self, file: int) -> bool:
+        try:
+            return os.path.samestat(os.fstat(file), self._name().stat())
+        except FileNotFoundError:
+            return False
+
+    def _name(self) -> Path:
+        if self._resolved is None:
+            self._resolved = self._path.resolve()
+        return self._resolved.with_name(f"{self._resolved.name}-writer")
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _wait(deadline: float) -> None:
+    if time.monotonic() >= deadline:
+        raise StoreBusyError("the database is held by another process")
+    time.sleep(ASK_AGAIN_S)
