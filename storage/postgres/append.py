@@ -12,9 +12,9 @@ from ..recording import ROW_COLUMNS, DedupeKey, Run, addresses, record_all
 from ..records import Address, StateEvent
 from ..writes import Append
 from .arrays import columns, unnest
-from .folds import save
+from .folds import MOVED_COUNT, move_heads, moved_row, save_changed
 from .line import Database
-from .openings import open_fresh
+from .openings import clean_pairs, open_fresh, opening_folds
 from .pairs import put_pairs
 from .transaction import Transaction
 
@@ -47,8 +47,7 @@ async def append_all(tx: Transaction, appends: Sequence[Append]) -> list[StateEv
     """Record the events, and open what they call for. Results as `Append` says."""
     run = await _begin(tx, appends)
     results = record_all(run, appends)
-    await _write(tx, run)
-    await open_fresh(tx, run.touched.values(), max(append.recorded_at_ms for append in appends))
+    await _write(tx, run, max(append.recorded_at_ms for append in appends))
     for fold in run.touched.values():
         fold.fresh.clear()
     return results
@@ -56,10 +55,12 @@ async def append_all(tx: Transaction, appends: Sequence[Append]) -> list[StateEv
 
 async def _begin(tx: Transaction, appends: Sequence[Append]) -> Run:
     folds = {address: tx.folds[address] for address in addresses(appends)}
-    await _look_for_watchers(tx.connection, appends, folds)
+    if tx.cursors_removed:
+        await _look_for_watchers(tx.connection, appends, folds)
     first = await _repeats(tx.connection, appends, folds)
     seeded = await _seedable(tx.connection, appends, folds)
-    return Run(tx, folds, first, seeded, iter(await _sequences(tx.connection, _new_at_most(appends, first, folds))))
+    sequences = tx.sequences or iter(await _sequences(tx.connection, _new_at_most(appends, first, folds)))
+    return Run(tx, folds, first, seeded, sequences)
 
 
 async def _sequences(connection: Database, count: int) -> list[int]:
@@ -137,13 +138,22 @@ async def _seedable(
 _PREVIOUS = ROW_COLUMNS.split(", ").index("previous")
 _TYPES = "bigint bigint text boolean text text text text bigint bigint text text text"
 _INSERT = f"INSERT INTO events ({ROW_COLUMNS.replace('previous, ', '')}) SELECT * FROM {unnest(_TYPES)}"
+_COUNT = len(_TYPES.split())
+_RECORD = f"WITH written AS ({_INSERT}), moved AS ({move_heads(_COUNT + 1)}) {clean_pairs(_COUNT + MOVED_COUNT + 1)}"
+"""All in one, since each statement waits for the way there and back."""
 
 
-async def _write(tx: Transaction, run: Run) -> None:
+async def _write(tx: Transaction, run: Run, now_ms: int) -> None:
+    await save_changed(tx.connection, run.folds.values())
+    if not run.rows:
+        return
     tx.recorded += len(run.rows)
-    await save(tx.connection, run.folds.values())
-    if run.rows:
-        values = columns(run.rows, len(run.rows[0]))
-        del values[_PREVIOUS]  # Here an index knows which events are a session's.
-        await tx.connection.execute(_INSERT, *values)
     await put_pairs(tx.connection, run.seeds.values())
+    events = columns(run.rows, _COUNT + 1)
+    del events[_PREVIOUS]  # Here an index knows which events are a session's.
+    moved = columns([moved_row(fold) for fold in run.touched.values() if fold.head_moved], MOVED_COUNT)
+    opening = opening_folds(run.touched.values())
+    clean = await tx.connection.fetch(_RECORD, *events, *moved, [fold.head_id for fold in opening], tx.openings_left + 1)
+    for fold in run.touched.values():
+        fold.head_moved = False
+    await open_fresh(tx, opening, clean, now_ms)

@@ -34,7 +34,7 @@ from ..writes import (
 from . import append, claims, cursors, gateways, housekeeping, links, openings, sessions
 from .line import Database
 from .locks import KnownHeads, lock, needs_of
-from .transaction import OPENINGS_MAX, Transaction
+from .transaction import OPENINGS_MAX, Transaction, Worked
 
 
 async def apply(
@@ -45,11 +45,12 @@ async def apply(
     gateway_id: int,
     new_session_id: Callable[[], str],
     openings_max: int = OPENINGS_MAX,
-) -> tuple[Commit, Transaction]:
+) -> Worked[tuple[Commit, Transaction]]:
     """Lock what the writes concern, and apply them; appends that follow one another are recorded in bulk."""
     append.check(_events(writes))
     locked = await lock(connection, needs_of(writes, gateway_id), known)
-    tx = Transaction(connection, new_session_id, gateway_id, locked.folds, openings_max)
+    sequences = iter(locked.sequences) if locked.sequences else None
+    tx = Transaction(connection, new_session_id, gateway_id, locked.folds, locked.hosts, sequences, openings_max)
     results: list[object] = []
     for is_append, run in groupby(writes, key=lambda write: isinstance(write, Append)):
         if is_append:
@@ -58,8 +59,8 @@ async def apply(
             results.extend([await _applied(tx, write) for write in run])
     told = await gateways.told_here(tx, moment_ms(writes))
     await _remove_unused(tx, locked.made)
-    owed = await connection.fetchval("SELECT EXISTS (SELECT 1 FROM heads WHERE owed_sequence IS NOT NULL)")
-    return Commit(tuple(results), told, bool(owed), tx.recorded), tx
+    owed = locked.owed_elsewhere or any(fold.owed is not None for fold in tx.folds.values())
+    return Worked((Commit(tuple(results), told, owed, tx.recorded), tx), locked.transaction_id)
 
 
 def _events(writes: Sequence[Write]) -> Iterator[Append]:

@@ -6,13 +6,12 @@ A claim is set and voided by statements that name the notice, under the lock of 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ..records import Address, Cursor, Opened, PendingRead, Shown
 from ..writes import OpenOwed, Reclaim, Release, TakeNotices
 from . import reads
 from .arrays import columns, unnest
-from .gateways import OTHERS, host, host_of, put_hints
+from .gateways import OTHERS, host, put_hints
 from .openings import open_owed
 from .transaction import Transaction
 
@@ -20,12 +19,13 @@ from .transaction import Transaction
 async def take(tx: Transaction, write: TakeNotices) -> PendingRead:
     """Claim what the turn is to show, and become the watcher's host."""
     await open_owed(tx, OpenOwed(write.now_ms, 0, write.watcher))
-    read = await reads.pending(tx.connection, tx.gateway_id, write.watcher, write.limit, write.excluding)
-    if not tx.gateway_id or not read.session_exists:
-        return read
+    found, total = await reads.open_notices(tx.connection, tx.gateway_id, write.watcher, write.limit, write.excluding)
+    exists = any(fold.session is not None for address, fold in tx.folds.items() if address.session_key == write.watcher)
+    if not tx.gateway_id or not exists:
+        return PendingRead(exists, found, total, tx.hosts.get(write.watcher) is not None)
     await host(tx, write.watcher)
-    claimed = set(await _claim(tx, write.watcher, [_shown(cursor) for cursor in read.cursors]))
-    return replace(read, cursors=tuple(cursor for cursor in read.cursors if _shown(cursor) in claimed), elsewhere=False)
+    claimed = set(await _claim(tx, write.watcher, [_shown(cursor) for cursor in found]))
+    return PendingRead(exists, tuple(cursor for cursor in found if _shown(cursor) in claimed), total)
 
 
 def _shown(cursor: Cursor) -> Shown:
@@ -66,7 +66,7 @@ async def release(tx: Transaction, write: Release) -> int:
     """Void the claims that no turn of this gateway holds any more; the watcher's host, if it is another, is hinted."""
     kept = [(*shown.target, shown.last_seen, shown.notified) for shown in write.kept]
     rows = await tx.connection.fetch(_RELEASE, tx.gateway_id, write.watcher, *columns(kept, 4))
-    host_id = await host_of(tx.connection, write.watcher) if rows else None
+    host_id = tx.hosts.get(write.watcher)
     if host_id is not None and host_id != tx.gateway_id:
         await put_hints(tx, [(host_id, Opened(write.watcher, Address(*row))) for row in rows], write.now_ms)
     return len(rows)

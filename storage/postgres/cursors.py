@@ -11,7 +11,7 @@ from ..positions import acknowledge, is_open, replay, seed
 from ..records import Address, Shown
 from ..writes import Acknowledge, Acknowledged, Replay, Replayed, Unwatch, Watch
 from .arrays import columns
-from .folds import save
+from .folds import save_changed
 from .gateways import OTHERS, is_elsewhere
 from .openings import owed_pairs
 from .pairs import move_pairs
@@ -28,7 +28,8 @@ async def watch(tx: Transaction, write: Watch) -> bool:
     watcher, target = tx.folds[write.watcher], tx.folds[write.target]
     put_session(tx, watcher, write.watcher_session, write.now_ms)
     put_session(tx, target, write.target_session, write.now_ms)
-    await save(tx.connection, {watcher.head_id: watcher, target.head_id: target}.values())
+    await save_changed(tx.connection, {watcher.head_id: watcher, target.head_id: target}.values())
+    target.watched = True
     seen = seed(target.last_sequence)
     await tx.connection.execute(_WATCH, watcher.head_id, target.head_id, seen.last_seen, seen.notified, write.now_ms)
     return True
@@ -42,6 +43,7 @@ _UNWATCH = (
 
 async def unwatch(tx: Transaction, write: Unwatch) -> bool:
     """Remove a cursor (rule 3.4)."""
+    tx.cursors_removed = True
     return bool(await tx.connection.fetch(_UNWATCH, *write.target, write.watcher))
 
 
@@ -118,4 +120,4 @@ async def _move_owed_pins(tx: Transaction) -> None:
     for fold in owing:
         fold.owed = Owed(fold.latest.actor or "", fold.latest.sequence, fold.latest.other_sequence or None)
         fold.head_changed = True
-    await save(tx.connection, owing)
+    await save_changed(tx.connection, owing)

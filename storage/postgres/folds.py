@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from ..folds import Fold, SessionRow
 from ..heads import Latest, Owed
@@ -41,34 +41,37 @@ _SESSION = "session_id kind parent label created_at updated_at"
 _SESSION_TYPES = "text text text text bigint bigint"
 
 
-def _update(names: str, types: str) -> str:
+MOVED_COUNT = len(_MOVED.split()) + 1
+"""How many parameters `move_heads` has."""
+
+
+def _update(names: str, types: str, start: int = 1) -> str:
     moves = ", ".join(f"{name} = v.{name}" for name in names.split())
-    rows = f"{unnest(f'bigint {types}')} AS v(head_id, {', '.join(names.split())})"
+    rows = f"{unnest(f'bigint {types}', start)} AS v(head_id, {', '.join(names.split())})"
     return f"UPDATE heads h SET {moves} FROM {rows} WHERE h.head_id = v.head_id"
 
 
-_MOVE = _update(_MOVED, _MOVED_TYPES)
+def move_heads(start: int) -> str:
+    """The statement that writes what events have moved: rows of `moved_row` as columns, in the parameters from `start` on."""
+    return _update(_MOVED, _MOVED_TYPES, start)
+
+
+def moved_row(fold: Fold) -> Row:
+    """What events move."""
+    return (fold.head_id, fold.recorded_at, fold.last_sequence, *fold.latest)
+
+
 _CHANGE = _update(f"{_CHANGED} {_SESSION}", f"{_CHANGED_TYPES} {_SESSION_TYPES}")
 
 
-async def save(connection: Database, folds: Iterable[Fold]) -> None:
-    """Write what has changed; most often events have moved heads, and nothing more."""
-    folds = list(folds)
+async def save_changed(connection: Database, folds: Iterable[Fold]) -> None:
+    """Write the folds of which more has changed than events move."""
     changed = [fold for fold in folds if fold.head_changed or fold.session_changed]
-    moved = [fold for fold in folds if fold.head_moved and not (fold.head_changed or fold.session_changed)]
-    await _write(connection, _CHANGE, [(*_moved(fold), *_changed(fold), *_session(fold)) for fold in changed])
-    await _write(connection, _MOVE, [_moved(fold) for fold in moved])
-    for fold in folds:
+    if changed:
+        rows = [(*moved_row(fold), *_changed(fold), *_session(fold)) for fold in changed]
+        await connection.execute(_CHANGE, *columns(rows, len(rows[0])))
+    for fold in changed:
         fold.head_changed = fold.head_moved = fold.session_changed = False
-
-
-async def _write(connection: Database, sql: str, rows: Sequence[Row]) -> None:
-    if rows:
-        await connection.execute(sql, *columns(rows, len(rows[0])))
-
-
-def _moved(fold: Fold) -> Row:
-    return (fold.head_id, fold.recorded_at, fold.last_sequence, *fold.latest)
 
 
 def _changed(fold: Fold) -> Row:

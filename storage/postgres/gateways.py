@@ -18,8 +18,10 @@ _HOST_OF = "SELECT max(host) FROM heads WHERE session_key = $1"
 
 
 async def host(tx: Transaction, watcher: str) -> None:
-    """Become the watcher's host, as whoever has its turn does. Nothing is written where nothing changes."""
-    await tx.connection.execute(_HOST, tx.gateway_id, watcher)
+    """Become the host of a watcher whose heads are locked, as whoever has its turn does. Nothing is written where nothing changes."""
+    if tx.hosts.get(watcher) != tx.gateway_id:
+        await tx.connection.execute(_HOST, tx.gateway_id, watcher)
+        tx.hosts[watcher] = tx.gateway_id
 
 
 async def host_of(connection: Database, watcher: str) -> int | None:
@@ -41,6 +43,7 @@ async def host_session(tx: Transaction, head_id: int) -> None:
     if before == tx.gateway_id:
         return
     await tx.connection.execute("UPDATE heads SET host = $1 WHERE head_id = $2", tx.gateway_id, head_id)
+    tx.hosts.clear()
     if before is not None:
         await _tell_pending(tx, [head_id])
 
@@ -60,18 +63,19 @@ async def _tell_pending(tx: Transaction, head_ids: Sequence[int]) -> None:
         tx.opened.extend(Opened(row[0], Address(row[1], row[2])) for row in rows)
 
 
-_ELSEWHERE = "SELECT session_key, max(host) FROM heads WHERE session_key = ANY($1::text[]) AND host <> $2 GROUP BY session_key"
+_HOSTS = "SELECT session_key, max(host) FROM heads WHERE session_key = ANY($1::text[]) GROUP BY session_key"
 
 
 async def told_here(tx: Transaction, now_ms: int) -> tuple[Opened, ...]:
     """Divide the pairs that the transaction opened: ours are given, the others become hints for their watchers' hosts."""
     pairs = tuple(dict.fromkeys(tx.opened))
-    if not pairs:
-        return pairs
-    watchers = list({pair.watcher for pair in pairs})
-    hosts = {row[0]: row[1] for row in await tx.connection.fetch(_ELSEWHERE, watchers, tx.gateway_id)}
-    await put_hints(tx, [(hosts[pair.watcher], pair) for pair in pairs if pair.watcher in hosts], now_ms)
-    return tuple(pair for pair in pairs if pair.watcher not in hosts)
+    unknown = {pair.watcher for pair in pairs} - tx.hosts.keys()
+    if unknown:
+        tx.hosts.update((row[0], row[1]) for row in await tx.connection.fetch(_HOSTS, list(unknown)))
+    hints = [(number, pair) for pair in pairs if (number := tx.hosts.get(pair.watcher)) not in (None, tx.gateway_id) and number]
+    await put_hints(tx, hints, now_ms)
+    hinted = {pair for _, pair in hints}
+    return tuple(pair for pair in pairs if pair not in hinted)
 
 
 _PUT_HINTS = (
@@ -127,6 +131,7 @@ async def take_over(tx: Transaction, write: TakeOver) -> TakenOver:
     freed = await tx.connection.fetch(_VOID, write.dead)
     left_behind = await tx.connection.fetch(_TAKE_OUT, write.dead)
     sessions = [row[0] for row in await tx.connection.fetch(_HOST_SLICE, tx.gateway_id, write.dead, write.limit)]
+    tx.hosts.clear()
     await _tell_pending(tx, sessions)
     # What it had claimed or not been told of is told to whoever hosts the watcher now.
     tx.opened.extend(Opened(row[0], Address(row[1], row[2])) for row in (*freed, *left_behind))

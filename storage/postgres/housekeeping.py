@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..records import Address
 from ..writes import ExpireCursors, ExpireHeads, PruneEvents, Swept
-from .folds import save
+from .folds import save_changed
 from .line import Database
 from .transaction import Transaction
 
@@ -25,6 +25,7 @@ async def expire_cursors(tx: Transaction, write: ExpireCursors) -> Swept:
     after = write.after or (0, 0)
     row = await tx.connection.fetchrow(_LAST_CURSOR, *after, write.limit - 1)
     last = None if row is None else (row[0], row[1])
+    tx.cursors_removed = True
     removed = await tx.connection.fetch(_EXPIRE, *after, *(last or (_EVERYTHING, _EVERYTHING)), write.before_ms)
     return Swept(len(removed), last)
 
@@ -44,7 +45,7 @@ async def prune_events(tx: Transaction, write: PruneEvents) -> Swept:
     for head_id, top in await tx.connection.fetch(_TOPS, *bounds):
         folds[head_id].pruned_max_sequence = max(folds[head_id].pruned_max_sequence, top)
         folds[head_id].head_changed = True
-    await save(tx.connection, folds.values())
+    await save_changed(tx.connection, folds.values())
     return Swept(await tx.connection.fetchval(_PRUNE, *bounds), last)
 
 

@@ -10,7 +10,7 @@ from ..records import Address, LinkRecord
 from ..rows import Row
 from ..writes import LinkPut, LinkSource, PutLink, RecordUpstream, UpstreamRecorded
 from .append import append_all
-from .folds import save
+from .folds import save_changed
 from .line import Database
 from .transaction import Transaction
 
@@ -45,7 +45,7 @@ async def put(tx: Transaction, write: PutLink) -> LinkPut:
     """Refresh the link, or begin a new one (rule 7.1)."""
     fold = tx.folds[write.address]
     row = put_session(tx, fold, write.session, write.now_ms)
-    await save(tx.connection, [fold])
+    await save_changed(tx.connection, [fold])
     if await _refresh(tx.connection, fold.head_id, write.link):
         return LinkPut(to_record(fold, row), None)
     await _remove(tx.connection, fold.head_id)

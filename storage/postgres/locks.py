@@ -55,6 +55,10 @@ class Needs:
     """Locked if they are there."""
     keys: set[str] = field(default_factory=set)
     """Watchers, under whatever agent."""
+    owed_keys: set[str] = field(default_factory=set)
+    """Watchers whose targets are locked as far as they owe openings."""
+    events: int = 0
+    """How many events are recorded at most, if all of them come by `Append`."""
     looked_up: list[tuple[str, Row]] = field(default_factory=list)
     """Queries for further ids."""
 
@@ -62,10 +66,6 @@ class Needs:
 _HELD_BY = "SELECT c.target_id FROM cursors c JOIN heads w ON w.head_id = c.watcher_id WHERE w.session_key = $1 AND w.agent_id = $2"
 _OPEN_OF = (
     "SELECT c.target_id FROM cursors c JOIN heads w ON w.head_id = c.watcher_id WHERE w.session_key = $1 AND c.notified > c.last_seen"
-)
-_OWED_TO = (
-    "SELECT c.target_id FROM heads w JOIN cursors c ON c.watcher_id = w.head_id JOIN heads t ON t.head_id = c.target_id "
-    "WHERE w.session_key = $1 AND t.owed_sequence IS NOT NULL"
 )
 _OWED_FIRST = "SELECT head_id FROM heads WHERE owed_sequence IS NOT NULL ORDER BY owed_sequence LIMIT $1"
 _OWED_ALL = "SELECT head_id FROM heads WHERE owed_sequence IS NOT NULL"
@@ -83,6 +83,8 @@ def needs_of(writes: Iterable[Write], gateway_id: int) -> Needs:
     needs = Needs()
     for write in writes:
         _need(needs, write, gateway_id)
+    if any(isinstance(write, PutLink | RecordUpstream) for write in writes):
+        needs.events = 0
     return needs
 
 
@@ -90,6 +92,7 @@ def _need(needs: Needs, write: Write, gateway_id: int) -> None:  # noqa: C901 - 
     match write:
         case Append():
             needs.made.update(addresses([write]))
+            needs.events += 1
         case PutSession():
             needs.made.add(write.address)
         case PutLink():
@@ -112,19 +115,20 @@ def _need(needs: Needs, write: Write, gateway_id: int) -> None:  # noqa: C901 - 
             needs.keys.add(write.watcher)
         case TakeNotices():
             needs.keys.add(write.watcher)
-            needs.looked_up.append((_OWED_TO, (write.watcher,)))
+            needs.owed_keys.add(write.watcher)
+        case OpenOwed(watcher=str() as watcher):
+            needs.owed_keys.add(watcher)
+        case Replay(watcher=str() as watcher):
+            needs.owed_keys.add(watcher)
+            needs.looked_up.append((_OPEN_OF, (watcher,)))
         case _:
             needs.looked_up.extend(_of_many(write, gateway_id))
 
 
 def _of_many(write: Write, gateway_id: int) -> Sequence[tuple[str, Row]]:
     match write:
-        case OpenOwed(watcher=str() as watcher):
-            return [(_OWED_TO, (watcher,))]
         case OpenOwed():
             return [(_OWED_FIRST, (write.limit,))]
-        case Replay(watcher=str() as watcher):
-            return [(_OPEN_OF, (watcher,)), (_OWED_TO, (watcher,))]
         case Replay():
             slice_ = (REPLAYED_TARGETS, (gateway_id, *(write.after or (0, 0)), write.limit))
             return [slice_] if write.after else [slice_, (_OWED_ALL, ())]
@@ -162,11 +166,17 @@ class KnownHeads:
 
 @dataclass(frozen=True, slots=True)
 class Locked:
-    """The heads that are locked now."""
+    """The heads that are locked now, and what was learnt on the way."""
 
     folds: dict[Address, Fold]
+    hosts: dict[str, int | None]
     made: tuple[Address, ...]
     """Those made for this transaction."""
+    sequences: tuple[int, ...]
+    """As many as events are recorded at most, taken when all heads were locked."""
+    owed_elsewhere: bool
+    """Whether any head owes openings that is not locked."""
+    transaction_id: int | None
 
 
 _MAKE = (
@@ -177,32 +187,69 @@ _FIND = (
     "SELECT h.head_id FROM unnest($1::text[], $2::text[]) AS v(session_key, agent_id) "
     "JOIN heads h ON h.session_key = v.session_key AND h.agent_id = v.agent_id"
 )
-_FIND_KEYS = "SELECT head_id FROM heads WHERE session_key = ANY($1::text[])"
-_LOCK = f"SELECT {FOLD_COLUMNS} FROM heads WHERE head_id = ANY($1::bigint[]) ORDER BY head_id FOR UPDATE"
+_LOCK = (
+    f"WITH locked AS MATERIALIZED (SELECT {FOLD_COLUMNS}, host FROM heads WHERE head_id = ANY($1::bigint[]) "
+    "OR head_id = ANY (ARRAY(SELECT head_id FROM heads WHERE session_key = ANY($2::text[]))) "
+    "OR head_id = ANY (ARRAY(SELECT c.target_id FROM heads t JOIN cursors c ON c.target_id = t.head_id "
+    "JOIN heads w ON w.head_id = c.watcher_id WHERE t.owed_sequence IS NOT NULL AND w.session_key = ANY($3::text[]))) "
+    "ORDER BY head_id FOR UPDATE) "
+    f"SELECT {FOLD_COLUMNS}, host, EXISTS (SELECT 1 FROM cursors c WHERE c.target_id = locked.head_id), "
+    # The first row says what is not of any head. No sequence is taken before the last head is locked.
+    "CASE WHEN row_number() OVER () = 1 THEN ARRAY("
+    "SELECT nextval('event_sequence') FROM generate_series(1, $4::integer) WHERE (SELECT count(*) FROM locked) > 0) END, "
+    "CASE WHEN row_number() OVER () = 1 THEN EXISTS (SELECT 1 FROM heads o WHERE o.owed_sequence IS NOT NULL "
+    "AND o.head_id NOT IN (SELECT head_id FROM locked)) END, "
+    "CASE WHEN row_number() OVER () = 1 THEN pg_current_xact_id()::text::bigint END FROM locked"
+)
+_NOTHING_LOCKED = "SELECT EXISTS (SELECT 1 FROM heads WHERE owed_sequence IS NOT NULL), pg_current_xact_id_if_assigned()::text::bigint"
 
 
 async def lock(connection: Database, needs: Needs, known: KnownHeads) -> Locked:
     """Lock the heads, making those that must be there. `Stale` if one was known that is gone."""
     ids = {head_id for address in needs.made | needs.found if (head_id := known.get(address)) is not None}
-    unknown_made = [address for address in needs.made if known.get(address) is None]
-    unknown = [*unknown_made, *(address for address in needs.found if known.get(address) is None)]
-    made = await connection.fetch(_MAKE, *columns(unknown_made, 2)) if unknown_made else []
-    if unknown:
-        ids.update(row[0] for row in await connection.fetch(_FIND, *columns(unknown, 2)))
-    if needs.keys:
-        ids.update(row[0] for row in await connection.fetch(_FIND_KEYS, list(needs.keys)))
+    made = await _make_and_find(connection, needs, known, ids)
     for sql, parameters in needs.looked_up:
         ids.update(row[0] for row in await connection.fetch(sql, *parameters))
-    folds = await _lock(connection, ids)
-    gone = {address for address in needs.made | needs.found if address not in folds and (address in needs.made or known.get(address))}
+    locked = await _lock(connection, needs, ids, made)
+    gone = {address for address in needs.made | needs.found if address not in locked.folds and _expected(address, needs, known)}
     if gone:
         known.forget(gone)
         raise Stale
-    return Locked(folds, tuple(Address(*row) for row in made))
+    return locked
 
 
-async def _lock(connection: Database, ids: set[int]) -> dict[Address, Fold]:
-    if not ids:
-        return {}
-    rows = await connection.fetch(_LOCK, list(ids))
-    return {Address(row[1], row[2]): to_fold(tuple(row)) for row in rows}
+def _expected(address: Address, needs: Needs, known: KnownHeads) -> bool:
+    return address in needs.made or known.get(address) is not None
+
+
+async def _make_and_find(connection: Database, needs: Needs, known: KnownHeads, ids: set[int]) -> tuple[Address, ...]:
+    """Find the ids that are not known, having made the heads that are missing; which those are."""
+    missing = [address for address in needs.made if known.get(address) is None]
+    unknown = [*missing, *(address for address in needs.found if known.get(address) is None)]
+    made = await connection.fetch(_MAKE, *columns(missing, 2)) if missing else []
+    if unknown:
+        ids.update(row[0] for row in await connection.fetch(_FIND, *columns(unknown, 2)))
+    return tuple(Address(*row) for row in made)
+
+
+async def _lock(connection: Database, needs: Needs, ids: set[int], made: tuple[Address, ...]) -> Locked:
+    wanted = ids or needs.keys or needs.owed_keys
+    rows = await connection.fetch(_LOCK, list(ids), list(needs.keys), list(needs.owed_keys), needs.events) if wanted else []
+    if not rows:
+        owed_elsewhere, transaction_id = await connection.fetchrow(_NOTHING_LOCKED) or (False, None)
+        return Locked({}, {}, made, (), owed_elsewhere, transaction_id)
+    folds: dict[Address, Fold] = {}
+    hosts: dict[str, int | None] = {}
+    for row in rows:
+        fold = to_fold(tuple(row))
+        fold.watched = row[_WATCHED]
+        folds[fold.address] = fold
+        key = fold.address.session_key
+        if key in needs.keys:  # Then all sessions of that key are locked.
+            hosts[key] = max(row[_HOST] or 0, hosts.get(key) or 0) or None
+    sequences, owed_elsewhere, transaction_id = rows[0][_WATCHED + 1 :]
+    return Locked(folds, hosts, made, tuple(sequences), owed_elsewhere, transaction_id)
+
+
+_HOST = FOLD_COLUMNS.count(",") + 1
+_WATCHED = _HOST + 1

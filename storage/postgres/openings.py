@@ -14,39 +14,45 @@ from ..pairs import OPENABLE, PAIR_COLUMNS, Pair, PairWrite, write_of
 from ..positions import open_at
 from ..records import Opened
 from ..writes import OpenOwed
-from .folds import save
+from .folds import save_changed
 from .line import Database
 from .pairs import move_pairs
 from .transaction import Transaction
 
-_CLEAN = (
-    "SELECT c.target_id, c.watcher_id, c.last_seen, w.session_key FROM cursors c JOIN heads w ON w.head_id = c.watcher_id "
-    "WHERE c.target_id = ANY($1::bigint[]) AND c.notified <= c.last_seen ORDER BY c.target_id, c.watcher_id LIMIT $2 FOR UPDATE OF c"
-)
+
+def clean_pairs(start: int) -> str:
+    """The query for the clean pairs of targets, whose ids are the parameter `start`, at most as many as the one after it says."""
+    return (
+        "SELECT c.target_id, c.watcher_id, c.last_seen, w.session_key, w.host FROM cursors c JOIN heads w ON w.head_id = c.watcher_id "
+        f"WHERE c.target_id = ANY(${start}::bigint[]) AND c.notified <= c.last_seen "
+        f"ORDER BY c.target_id, c.watcher_id LIMIT ${start + 1} FOR UPDATE OF c"
+    )
 
 
-async def open_fresh(tx: Transaction, folds: Iterable[Fold], now_ms: int) -> None:
-    """Open the notices that the folds' fresh events call for (rule 4.3), or owe them."""
-    touched = {fold.head_id: fold for fold in folds if fold.fresh and fold.owed is None}
-    if not touched:
-        return
-    clean = await tx.connection.fetch(_CLEAN, list(touched), tx.openings_left + 1)
-    await _open_clean(tx, touched, clean[: tx.openings_left], now_ms)
+def opening_folds(folds: Iterable[Fold]) -> list[Fold]:
+    """Those whose fresh events may open notices: not where openings are owed already, which they would overtake."""
+    return [fold for fold in folds if fold.fresh and fold.owed is None]
+
+
+async def open_fresh(tx: Transaction, folds: Sequence[Fold], clean: Sequence[Iterable[Any]], now_ms: int) -> None:
+    """Open the notices that the folds' fresh events call for (rule 4.3) on the clean pairs, or owe them."""
+    await _open_clean(tx, {fold.head_id: fold for fold in folds}, clean[: tx.openings_left], now_ms)
     if len(clean) > tx.openings_left:
         tx.openings_left = 0
-        await _owe_all(tx.connection, list(touched.values()))
+        await _owe_all(tx.connection, folds)
     else:
         tx.openings_left -= len(clean)
 
 
 async def _open_clean(tx: Transaction, touched: dict[int, Fold], clean: Sequence[Iterable[Any]], now_ms: int) -> None:
     writes = []
-    for target_id, watcher_id, last_seen, watcher in clean:
+    for target_id, watcher_id, last_seen, watcher, host in clean:
         fold = touched[target_id]
         pin = first_material(fold.fresh, watcher, last_seen)
         if pin is not None:
             writes.append(PairWrite(watcher_id, target_id, last_seen, pin, now_ms))
             tx.opened.append(Opened(watcher, fold.address))
+            tx.hosts.setdefault(watcher, host)
     await move_pairs(tx.connection, writes)
 
 
@@ -56,7 +62,7 @@ async def _owe_all(connection: Database, folds: Sequence[Fold]) -> None:
         for event in fold.fresh:
             fold.owed = owe(fold.owed, event)
         fold.head_changed = True
-    await save(connection, folds)
+    await save_changed(connection, folds)
 
 
 class Debt(NamedTuple):
@@ -68,6 +74,8 @@ class Debt(NamedTuple):
 
 async def open_owed(tx: Transaction, write: OpenOwed) -> int:
     """Open what is owed: a slice of it, or all that one watcher is waiting for."""
+    if not any(fold.owed is not None for fold in tx.folds.values()):
+        return 0
     if write.watcher is not None:
         debts = await _owed_to(tx, write.watcher)
         await _open(tx, debts, write.now_ms)
@@ -96,7 +104,7 @@ async def _open_slice(tx: Transaction, debtor: Fold, limit: int, now_ms: int) ->
     await _open(tx, [Debt(debtor, pair) for pair in pairs[:limit]], now_ms)
     if len(pairs) <= limit:
         debtor.owed, debtor.head_changed = None, True
-        await save(tx.connection, [debtor])
+        await save_changed(tx.connection, [debtor])
     return min(len(pairs), limit)
 
 

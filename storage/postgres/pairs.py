@@ -10,10 +10,6 @@ from .line import Database
 
 _ROWS = unnest("bigint bigint bigint bigint bigint")
 _KEEP_CLAIM = "claimed_by = CASE WHEN c.last_seen = {new}.last_seen AND c.notified = {new}.notified THEN c.claimed_by END"
-_LOCK = (
-    "SELECT 1 FROM cursors c JOIN unnest($1::bigint[], $2::bigint[]) AS v(watcher_id, target_id) "
-    "ON c.watcher_id = v.watcher_id AND c.target_id = v.target_id ORDER BY c.target_id, c.watcher_id FOR UPDATE OF c"
-)
 _MOVE = (
     "UPDATE cursors c SET last_seen = v.last_seen, notified = v.notified, renewed_at = v.renewed_at, "
     f"{_KEEP_CLAIM.format(new='v')} FROM {_ROWS} AS v(watcher_id, target_id, last_seen, notified, renewed_at) "
@@ -30,8 +26,6 @@ async def move_pairs(connection: Database, rows: Iterable[PairWrite]) -> None:
     """Write the rows of cursors that are there; one that was removed meanwhile is not made again. A claim is on the notice, so it goes
     when the positions move."""
     rows = list(rows)
-    if len(rows) > 1:
-        await connection.execute(_LOCK, [row.watcher_id for row in rows], [row.target_id for row in rows])
     if rows:
         await connection.execute(_MOVE, *columns(rows, 5))
 

@@ -11,7 +11,7 @@ from ..records import Address, Cursor, PendingRead, SessionRecord, SessionsPage,
 from ..rows import Row
 from .arrays import columns, unnest
 from .folds import load
-from .gateways import OTHERS, is_elsewhere
+from .gateways import OTHERS
 from .line import Database
 
 _AFTER = f"SELECT {EVENT_COLUMNS} FROM events e WHERE e.head_id = $1 AND e.sequence > $2 ORDER BY e.sequence LIMIT $3"
@@ -92,17 +92,29 @@ _OPEN_OF_WATCHER = (
     "WHERE w.session_key = $2 AND c.notified > c.last_seen AND (t.session_key, t.agent_id, c.last_seen, c.notified) NOT IN "
     f"(SELECT * FROM {unnest('text text bigint bigint', start=3)}) AND (c.claimed_by IS NULL OR c.claimed_by <> ALL ({OTHERS}))"
 )
+_PENDING = f"SELECT {PAIR_COLUMNS}, count(*) OVER () {_OPEN_OF_WATCHER} ORDER BY c.notified, t.session_key, t.agent_id LIMIT $7"
 _COUNT = f"SELECT count(*) {_OPEN_OF_WATCHER}"
-_PENDING = f"SELECT {PAIR_COLUMNS} {_OPEN_OF_WATCHER} ORDER BY c.notified, t.session_key, t.agent_id LIMIT $7"
+
+
+_WATCHER = "SELECT EXISTS (SELECT 1 FROM sessions WHERE session_key = $1), (SELECT max(host) FROM heads WHERE session_key = $1)"
 
 
 async def pending(connection: Database, gateway_id: int, watcher: str, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
     """Opened notices as `Store.pending` says."""
+    found, total = await open_notices(connection, gateway_id, watcher, limit, excluding)
+    exists, host = await connection.fetchrow(_WATCHER, watcher) or (False, None)
+    return PendingRead(exists, found, total, host not in (None, gateway_id))
+
+
+async def open_notices(
+    connection: Database, gateway_id: int, watcher: str, limit: int | None, excluding: Collection[Shown]
+) -> tuple[tuple[Cursor, ...], int]:
+    """The first of the opened notices that no other gateway has claimed, and how many there are."""
     shown = columns([(*shown.target, shown.last_seen, shown.notified) for shown in excluding], 4)
-    total = await connection.fetchval(_COUNT, gateway_id, watcher, *shown)
-    rows = await connection.fetch(_PENDING, gateway_id, watcher, *shown, limit) if total else []
-    elsewhere = await is_elsewhere(connection, gateway_id, watcher)
-    return PendingRead(await session_exists(connection, watcher), tuple(_to_cursor(tuple(row)) for row in rows), total, elsewhere)
+    rows = await connection.fetch(_PENDING, gateway_id, watcher, *shown, limit)
+    if not rows:  # Only the rows say how many there are.
+        return (), await connection.fetchval(_COUNT, gateway_id, watcher, *shown) if limit == 0 else 0
+    return tuple(_to_cursor(tuple(row)[:-1]) for row in rows), rows[0][-1]
 
 
 _NEWEST = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..folds import Fold, put_session, set_session, to_record
 from ..records import SessionRecord
 from ..writes import DeleteSession, PutSession, ResetSession
-from .folds import save
+from .folds import save_changed
 from .gateways import host_session
 from .transaction import Transaction
 
@@ -14,7 +14,7 @@ async def put(tx: Transaction, write: PutSession) -> SessionRecord:
     """Create the row, or change what the draft gives."""
     fold = tx.folds[write.address]
     row = put_session(tx, fold, write.session, write.now_ms)
-    await save(tx.connection, [fold])
+    await save_changed(tx.connection, [fold])
     if write.hosts:
         await host_session(tx, fold.head_id)
     return to_record(fold, row)
@@ -34,8 +34,9 @@ async def reset(tx: Transaction, write: ResetSession) -> SessionRecord | None:
     if fold is None or fold.session is None:
         return None
     row = set_session(fold, fold.session._replace(session_id=tx.new_session_id(), updated_at=write.now_ms))
-    await save(tx.connection, [fold])
+    await save_changed(tx.connection, [fold])
     await tx.connection.execute(_FORGET_WATCHED, fold.head_id)
+    tx.cursors_removed = True
     return to_record(fold, row)
 
 
@@ -49,7 +50,7 @@ async def delete(tx: Transaction, write: DeleteSession) -> bool:
         return False
     fold.pruned_max_sequence, fold.owed, fold.deleted_at = fold.last_sequence, None, write.now_ms
     fold.session, fold.session_changed, fold.watched = None, True, False
-    await save(tx.connection, [fold])
+    await save_changed(tx.connection, [fold])
     return True
 
 
@@ -58,3 +59,5 @@ async def _remove_all(tx: Transaction, fold: Fold) -> None:
     await tx.connection.execute("DELETE FROM links WHERE head_id = $1", fold.head_id)
     await tx.connection.execute("UPDATE heads SET host = NULL WHERE head_id = $1 AND host IS NOT NULL", fold.head_id)
     await tx.connection.execute(_FORGET_ALL, fold.head_id)
+    tx.cursors_removed = True
+    tx.hosts.clear()

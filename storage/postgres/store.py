@@ -21,7 +21,7 @@ from .locks import KnownHeads
 from .migrations import migrate, require_newest
 from .notifier import Notifier
 from .presence import Presence
-from .transaction import Transaction, transact
+from .transaction import Transaction, Work, Worked, transact
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -31,7 +31,7 @@ READ_S = 5.0
 """How long a read waits for a connection to be made anew."""
 CLOSE_S = 1.0
 
-_REGISTER = "INSERT INTO gateways DEFAULT VALUES RETURNING gateway_id"
+_REGISTER = "INSERT INTO gateways DEFAULT VALUES RETURNING gateway_id, pg_current_xact_id()::text::bigint"
 _GOODBYE = "UPDATE gateways SET closed = true WHERE gateway_id = $1"
 
 
@@ -67,10 +67,10 @@ class PostgresStore:
             await self._presence.disappear()
             raise
 
-    async def _register(self, connection: Database) -> int:
-        gateway_id: int = await connection.fetchval(_REGISTER)
+    async def _register(self, connection: Database) -> Worked[int]:
+        gateway_id, transaction_id = await connection.fetchrow(_REGISTER) or (0, None)
         await self._presence.appear(connection, gateway_id)
-        return gateway_id
+        return Worked(gateway_id, transaction_id)
 
     async def changed(self) -> bool:
         if self._writer is not None and self._writer.is_closed:
@@ -86,11 +86,11 @@ class PostgresStore:
         self._notifier.notify(tx.hinted)
         return done
 
-    async def _apply(self, writes: Sequence[Write], connection: Database) -> tuple[Commit, Transaction]:
+    async def _apply(self, writes: Sequence[Write], connection: Database) -> Worked[tuple[Commit, Transaction]]:
         gateway_id = self._presence.gateway_id
         return await apply(connection, writes, known=self._known, gateway_id=gateway_id, new_session_id=self._new_session_id)
 
-    async def _write(self, work: Callable[[Database], Awaitable[T]], busy_timeout_s: float) -> T:
+    async def _write(self, work: Work[T], busy_timeout_s: float) -> T:
         if self._writer is None:
             raise StoreError("the database was opened read-only")
         return await whole(transact(self._writer, work, busy_timeout_s=busy_timeout_s))

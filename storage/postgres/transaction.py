@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import asyncpg
 
@@ -38,21 +38,35 @@ class Transaction:
     """0: this store is no gateway."""
     folds: dict[Address, Fold]
     """Of all sessions whose heads the transaction has locked: true until it ends, whoever else writes."""
-    openings_left: int = OPENINGS_MAX
+    hosts: dict[str, int | None]
+    """The hosts of sessions, as far as they are known, by key."""
+    sequences: Iterator[int] | None
+    """Those taken with the locks; None: they are taken when it is known how many are needed."""
+    openings_left: int
     opened: list[Opened] = field(default_factory=list)
     hinted: set[int] = field(default_factory=set)
     """The gateways that are left word, and so are to be notified after the commit."""
     recorded: int = 0
     """New events."""
+    cursors_removed: bool = False
+    """Whether what the folds say of being watched may be out of date."""
 
     def next_head_id(self) -> int:
         """Never asked for: a head has its id from being locked."""
         raise LookupError("a head that was not locked is to be written")
 
 
-Work = Callable[[Database], Awaitable[T]]
+@dataclass(frozen=True, slots=True)
+class Worked(Generic[T]):
+    """What a transaction has done, but for the commit."""
 
-_NUMBER = "SELECT pg_current_xact_id_if_assigned()::text::bigint"
+    result: T
+    transaction_id: int | None
+    """Under which the server knows it; None if it has written nothing."""
+
+
+Work = Callable[[Database], Awaitable[Worked[T]]]
+
 _OUTCOME = "SELECT pg_xact_status($1::text::xid8)"
 
 
@@ -81,23 +95,23 @@ def _left_s(deadline_s: float) -> float:
 
 async def _attempt(line: Line, work: Work[T], deadline_s: float) -> T:
     async with line.use(within_s=_left_s(deadline_s)) as connection:
-        result, transaction_id = await _work(connection, work, deadline_s)
+        done = await _work(connection, work, deadline_s)
         try:
             await connection.execute("COMMIT")
-            return result
+            return done.result
         except (OSError, EOFError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
             connection.terminate()
             failed = error
-    await _look(line, transaction_id, failed, deadline_s)
-    return result
+    await _look(line, done.transaction_id, failed, deadline_s)
+    return done.result
 
 
-async def _work(connection: Database, work: Work[T], deadline_s: float) -> tuple[T, int | None]:
-    """Everything up to the commit, and the number under which the server knows the transaction, if it has written anything."""
+async def _work(connection: Database, work: Work[T], deadline_s: float) -> Worked[T]:
+    """Everything up to the commit."""
     lock_ms = max(1, round(_left_s(deadline_s) * 1000))
     await connection.execute(f"BEGIN; SET LOCAL lock_timeout = {lock_ms}")
     try:
-        return await work(connection), await connection.fetchval(_NUMBER)
+        return await work(connection)
     except BaseException:
         if not connection.is_closed():
             await connection.execute("ROLLBACK")
