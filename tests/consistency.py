@@ -117,6 +117,9 @@ def _of_sessions(connection: sqlite3.Connection, heads: dict[int, Head]) -> Iter
 
 
 def _of_cursors(connection: sqlite3.Connection, heads: dict[int, Head]) -> Iterator[str]:
+    claimed = connection.execute("SELECT count(*) FROM cursors WHERE claimed_by IS NOT NULL AND notified <= last_seen").fetchone()[0]
+    if claimed:
+        yield f"{claimed} claims are on no open notice"
     for watcher_id, target_id, last_seen, notified in connection.execute("SELECT watcher_id, target_id, last_seen, notified FROM cursors"):
         watcher, target = heads.get(watcher_id), heads.get(target_id)
         if watcher is None or target is None:

@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ...storage.errors import StoreError
-from ...storage.records import StoreStatistics
+from ...storage.records import Neighbours, StoreStatistics
 from ...storage.sqlite.examine import INVARIANTS, Examination, examine
 from ...storage.sqlite.writer_lock import SQLITE_WAL_RESET
 from .doctor_catalogs import Looked, look_at_catalogs
@@ -149,6 +149,9 @@ def _findings(db: str, found: Examination) -> Iterator[Finding]:
     if found.statistics is not None:
         yield _size(found.statistics)
         yield _pending(found, found.statistics)
+    if found.gateways is not None:
+        yield _gateways(found.gateways)
+    if found.statistics is not None:
         yield _invariants(found)
 
 
@@ -190,6 +193,14 @@ def _pending(found: Examination, statistics: StoreStatistics) -> Finding:
     return Finding(
         "pending", Verdict.NOTE, detail, "Nothing is lost: a running gateway opens them within a second, the next start at once."
     )
+
+
+def _gateways(found: Neighbours) -> Finding:
+    detail = f"running: {len(found.living)}"
+    if not found.dead:
+        return Finding("gateways", Verdict.OK, detail)
+    # The usual state between two runs: a gateway leaves what it hosts to the next one.
+    return Finding("gateways", Verdict.OK, f"{detail}, gone: {len(found.dead)}, of which the next one to run takes over")
 
 
 def _invariants(found: Examination) -> Finding:

@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..migrate import load_migrations, schema_version
-from ..records import StoreStatistics
+from ..records import Neighbours, StoreStatistics
 from . import reads
+from .gateways import neighbours
+from .presence import Presence
 from .transaction import store_error
 
 INTEGRITY_LINES_MAX: Final = 20
@@ -37,11 +39,12 @@ class Examination:
     integrity: tuple[str, ...]
     """SQLite's complaints; empty where it has none."""
     statistics: StoreStatistics | None
-    """None, like the next two, where the schema is not the newest: then the tables are not looked at."""
+    """None, like the next three, where the schema is not the newest: then the tables are not looked at."""
     owed: int | None
     """Sessions whose openings are still owed."""
     unopened: int | None
     """Pending pairs without an open notice; a start opens them."""
+    gateways: Neighbours | None
     broken: tuple[tuple[str, int], ...]
     """The names of the invariants that do not hold, and in how many places."""
     wal_bytes: int
@@ -60,6 +63,10 @@ INVARIANTS: Final = (
     Invariant(
         "every cursor belongs to two heads",
         "SELECT count(*) FROM cursors WHERE watcher_id NOT IN (SELECT head_id FROM heads) OR target_id NOT IN (SELECT head_id FROM heads)",
+    ),
+    Invariant(
+        "every claim is on an open notice",
+        "SELECT count(*) FROM cursors WHERE claimed_by IS NOT NULL AND notified <= last_seen",
     ),
     Invariant("every session has a head", "SELECT count(*) FROM sessions WHERE head_id NOT IN (SELECT head_id FROM heads)"),
     Invariant("every link belongs to a session", "SELECT count(*) FROM links WHERE head_id NOT IN (SELECT head_id FROM sessions)"),
@@ -121,6 +128,7 @@ def _examine(connection: sqlite3.Connection, path: Path) -> Examination:
         statistics=reads.statistics(connection) if current else None,
         owed=_one(connection, _OWED) if current else None,
         unopened=_one(connection, _UNOPENED) if current else None,
+        gateways=neighbours(connection, Presence(path)) if current else None,
         broken=_broken(connection) if current else (),
         wal_bytes=_size(path.with_name(f"{path.name}-wal")),
     )

@@ -43,6 +43,7 @@ def test_healthy(kizuki: Kizuki, database: Path) -> None:
         ("last seen <= notified <= material", "UPDATE cursors SET notified = 0 WHERE last_seen > 0"),
         ("more than its target's head says", "UPDATE cursors SET last_seen = 99, notified = 99"),
         ("every cursor belongs to two heads", "UPDATE cursors SET target_id = 999 WHERE target_id = (SELECT max(target_id) FROM cursors)"),
+        ("every claim is on an open notice", "UPDATE cursors SET claimed_by = 9, notified = last_seen"),
         ("every session has a head", "INSERT INTO sessions VALUES (99, 'x', 'x', 'x', 'x', NULL, NULL, 1, 1, NULL)"),
         ("every link belongs to a session", "INSERT INTO links VALUES (1, 99, 1, 'c', 'h', 't', 's', '{}', 0, '[]', 1)"),
         ("every event belongs to a head", "UPDATE events SET head_id = 99 WHERE sequence = 6"),
