@@ -141,7 +141,7 @@ class WatcherActor(AsyncioActor):
             self._request_wake((), failed)
         else:
             reasons = tuple(cursor.target.session_key for cursor in read.cursors)
-            if reasons and not read.elsewhere:
+            if reasons:
                 self._request_wake(reasons, failed)
 
     def _request_wake(self, reasons: tuple[str, ...], failed: bool) -> None:

@@ -294,6 +294,15 @@ async def test_taken_for_dead_and_taken_from(here: Host, there: Host, clock: Man
             assert await here.gateway.pending(MAIN) == []
 
 
+async def test_openings_that_another_gateway_owes(here: Host, there: Host) -> None:
+    """Rules 1.10, 8.1: once an event is recorded on one gateway, every watcher on the other one is shown its notice."""
+    watchers = [f"agent:main:w{number}" for number in range(1_000)]
+    await asyncio.gather(*(here.gateway.watch(watcher, OTHER) for watcher in watchers))
+    await human(here.gateway, OTHER)
+    pending = await asyncio.gather(*(there.gateway.pending(watcher) for watcher in reversed(watchers)))
+    assert [targets(notices) for notices in pending] == [[OTHER]] * len(watchers)
+
+
 # -- with several, as with one ---------------------------------------------------------------------------------------------
 
 
