@@ -20,7 +20,6 @@ from kizuki.actors.hosting import cli
 from kizuki.actors.hosting.doctor_catalogs import VARIABLES
 from tests.hosting.cast import CHILD, GLOBAL, MAIN, OTHER
 
-
 FROM_OUTSIDE = {"NO_COLOR", "FORCE_COLOR", "CLAUDE_CODE_ENTRYPOINT", *(name for names in VARIABLES.values() for name in names)}
 
 
