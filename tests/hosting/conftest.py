@@ -20,7 +20,6 @@ from kizuki.actors.hosting import cli
 from kizuki.actors.hosting.doctor_catalogs import VARIABLES
 from tests.hosting.cast import CHILD, GLOBAL, MAIN, OTHER
 
-
 FROM_OUTSIDE = {"NO_COLOR", "FORCE_COLOR", "CLAUDE_CODE_ENTRYPOINT", *(name for names in VARIABLES.values() for name in names)}
 
 
@@ -47,9 +46,7 @@ def nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("KIZUKI_") or name in FROM_OUTSIDE]:
         monkeypatch.delenv(name)
-    home = tmp_path / "home"
-    home.mkdir()
-    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
 @pytest.fixture

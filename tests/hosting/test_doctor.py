@@ -6,8 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from kizuki.actors.hosting import doctor_catalogs
 from kizuki.actors.hosting.doctor import Verdict, sqlite_finding
+from kizuki.actors.hosting.doctor_catalogs import VARIABLES
 from tests.hosting.conftest import Ended, Kizuki
+from tests.hosting.tools import all_tools, append, claude_file, claude_row
 
 
 def change(database: Path, *statements: str) -> None:
@@ -115,3 +118,53 @@ def test_no_database(kizuki: Kizuki, tmp_path: Path) -> None:
 def test_sqlite_versions(version: tuple[int, ...], verdict: Verdict) -> None:
     """An SQLite without RETURNING is a problem, one with the WAL-reset fault a note."""
     assert sqlite_finding(version).verdict is verdict
+
+
+def test_catalogs(kizuki: Kizuki, tmp_path: Path) -> None:
+    """For each catalog it says where it looked, what it found, and which rows of the newest transcripts it did not understand."""
+    all_tools(tmp_path / "home")
+    append(claude_file(tmp_path / "home" / ".claude"), '{"type": "novelty"}\n', '{"type": "novelty"}\n', '{"type": "marvel"}\n')
+    ended = kizuki("doctor", "--json")
+    found = {row["catalog"]: row for row in ended.document["catalogs"]}
+    assert [(name, row["there"], row["threads"], row["scanned"]["humanTurns"]) for name, row in found.items()] == [
+        (name, True, 1, 1) for name in ("claude", "codex", "pi", "gemini", "opencode")
+    ]
+    claude = found["claude"]
+    assert (claude["places"], claude["variables"]) == ([str(tmp_path / "home" / ".claude" / "projects")], [])
+    assert (claude["scanned"]["rows"], claude["scanned"]["unknownRows"]) == (4, 3)
+    assert list(claude["unknownShapes"].values()) == [2, 1]
+    assert claude["newest"] == claude_file(tmp_path / "home" / ".claude").stat().st_mtime_ns // 1_000_000
+    assert (found["opencode"]["scanned"]["unknownRows"], found["codex"]["scanned"]["unknownRows"]) == (1, 0)
+    assert (ended.code, verdicts(ended)["catalog claude"], verdicts(ended)["catalog codex"]) == (0, "note", "ok")
+    assert "2 × " in kizuki("doctor").out
+
+
+@pytest.mark.parametrize("catalog", VARIABLES)
+def test_variables(kizuki: Kizuki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, catalog: str) -> None:
+    """Each of a tool's variables moves the place that is looked at, and is named where it is set."""
+    for variable in VARIABLES[catalog]:
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+        (row,) = (row for row in kizuki("doctor", "--json").document["catalogs"] if row["catalog"] == catalog)
+        assert variable in row["variables"]
+        assert all(place.startswith(str(tmp_path / variable)) for place in row["places"])
+        assert variable in kizuki("doctor").out
+
+
+def test_a_tools_folder_that_cannot_be_read(kizuki: Kizuki, tmp_path: Path) -> None:
+    """A catalog that cannot be read is a note with advice, and the others are looked at all the same."""
+    all_tools(tmp_path / "home")
+    (tmp_path / "home" / ".local" / "share" / "opencode" / "opencode.db").write_text("this is no database" * 100, "utf-8")
+    ended = kizuki("doctor", "--json")
+    (row,) = (row for row in ended.document["catalogs"] if row["catalog"] == "opencode")
+    assert (ended.code, verdicts(ended)["catalog opencode"], "cannot be read" in row["error"]) == (0, "note", True)
+    assert verdicts(ended)["catalog claude"] == "ok"
+
+
+def test_a_large_transcript_is_passed_over(kizuki: Kizuki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read of transcripts is bounded; a large one keeps no smaller ones from being read."""
+    home = tmp_path / "home" / ".claude"
+    append(claude_file(home, "small"), claude_row("1"))
+    append(claude_file(home, "large"), claude_row("1", "x" * 4_000))
+    monkeypatch.setattr(doctor_catalogs, "BYTES_MAX", 2_000)
+    (row,) = (row for row in kizuki("doctor", "--json").document["catalogs"] if row["catalog"] == "claude")
+    assert (row["threads"], row["scanned"]["transcripts"]) == (2, 1)

@@ -15,7 +15,9 @@ from kizuki.actors import open_gateway
 from kizuki.actors.hosting.follow import WATCHER
 from kizuki.actors.hosting.transcripts import FollowedFile, session_key
 from kizuki.actors.upstream.follower import Restart
+from kizuki.actors.upstream.recognise import recognise
 from tests.hosting.conftest import Kizuki, command
+from tests.hosting.tools import append, claude_row, codex_file, codex_header, codex_row, gemini_file, gemini_rows, line, pi_rows
 
 LONG_AGO_MS = 0
 
@@ -54,6 +56,43 @@ def test_real_transcripts(kizuki: Kizuki, pytestconfig: pytest.Config) -> None:
         pytest.skip("fixtures: the real transcripts are not here")
     ended = kizuki("watch", "--from-start", "--once", "--json", *files)
     assert [json.loads(line)["humanTurns"] for line in ended.out.splitlines()] == [1, 1]
+
+
+def test_files_of_every_tool(kizuki: Kizuki, tmp_path: Path) -> None:
+    """A transcript of any tool is recognised by what it begins with, whatever it is called, and its catalog is named accordingly."""
+    rows = {"codex": (codex_header(), codex_row()), "pi": pi_rows(), "gemini": gemini_rows(), "claude": (claude_row("1"),)}
+    files = [transcript(tmp_path / f"{number}.jsonl", *rows[name]) for number, name in enumerate(rows)]
+    ended = kizuki("watch", "--from-start", "--once", "--json", *files)
+    found = [json.loads(line) for line in ended.out.splitlines()]
+    assert [(report["catalog"], report["humanTurns"], report["unknownRows"]) for report in found] == [(name, 1, 0) for name in rows]
+
+
+def test_recognising(tmp_path: Path) -> None:
+    """A header too long to be read whole is enough, and of a file without rows its name and place tell."""
+    long = line({"timestamp": "", "type": "session_meta", "payload": {"base_instructions": "x" * 200_000}})
+    assert recognise(transcript(tmp_path / "a", long)).name == "codex"
+    for empty, name in ((codex_file(tmp_path), "codex"), (gemini_file(tmp_path), "gemini"), (tmp_path / "b.jsonl", "claude")):
+        assert recognise(append(empty)).name == name
+    assert recognise(transcript(tmp_path / "c", "junk\n", claude_row("1"))).name == "claude"
+
+
+def test_compressed(kizuki: Kizuki, tmp_path: Path) -> None:
+    """A compressed transcript is refused with what to do about it."""
+    path = tmp_path / "rollout.jsonl.zst"
+    path.write_bytes(b"\x28\xb5\x2f\xfd")
+    ended = kizuki("watch", "--from-start", "--once", path)
+    assert (ended.code, "compressed" in ended.err) == (1, True)
+
+
+async def test_another_tool_live(tmp_path: Path) -> None:
+    """A followed transcript of another tool is recorded under that tool's name."""
+    path = transcript(tmp_path / "a.jsonl", codex_header())
+    async with watching(path, "--db", tmp_path / "w.db") as process:
+        assert (await said(process))["sessionKey"] == session_key(path, "codex")
+        transcript(path, codex_row())
+        (event,) = (await said(process))["stateChanges"]["events"]
+        assert event["summary"] == "human message via codex"
+        assert await interrupted(process) == (130, "")
 
 
 def test_files_that_cannot_be_read(kizuki: Kizuki, tmp_path: Path) -> None:

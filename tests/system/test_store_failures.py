@@ -253,7 +253,7 @@ async def test_a_failure_of_any_statement(tmp_path: Path, faults: Faults) -> Non
 async def test_other_failures_of_a_statement(tmp_path: Path, faults: Faults, kind: Kind) -> None:
     """Rule 1.9: the same for a lock that is not given, and for an error with which SQLite gives up the transaction."""
     total = len(await statements_of(tmp_path, faults))
-    await run_all(tmp_path, faults, range(1, total + 1, 5), kind=kind)
+    await run_all(tmp_path, faults, range(1, total + 1, 9), kind=kind)
 
 
 @pytest.mark.parametrize("kind", ["committed", "rolled_back"])

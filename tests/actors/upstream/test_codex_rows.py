@@ -404,8 +404,12 @@ def test_order_of_the_table() -> None:
     assert read(header(source="exec"), typed("<turn_aborted>"))[1].row_class is RowClass.MACHINE
     assert read(header(source="exec"), typed(" "))[1].row_class is RowClass.NOT_A_TURN
     assert read(header(source="exec"), message("user.text"), typed())[2].row_class is RowClass.REPLAY
-    inherited = {**typed(), "metadata": {"inherited_user_message": True}}
+    inherited = {**typed("<turn_aborted>"), "metadata": {"inherited_user_message": True}}
     assert read(header(source="exec"), inherited)[1].row_class is RowClass.COPIED
+    assert read(header(thread_source="dreams"), inherited)[1].row_class is RowClass.UNKNOWN
+    assert read(header(), typed(), item(text=" "))[2].row_class is RowClass.NOT_A_TURN
+    assert read(header(), line("session_meta", None))[1].row_class is RowClass.COPIED
+    assert read(line("event_msg", None), reader=old)[0].row_class is RowClass.UNKNOWN
 
 
 def test_rule_9_compaction() -> None:

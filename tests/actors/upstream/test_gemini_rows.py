@@ -151,3 +151,12 @@ def test_other_types(kind: str) -> None:
 def test_unknown_types(row: object) -> None:
     """A type never seen, or none, is counted."""
     assert verdict(row) == (RowClass.UNKNOWN, 6)
+
+
+def test_first_match_wins() -> None:
+    """Where several rules apply, the first of them decides."""
+    old, nested = TranscriptReader(adopted_at_ms=NOON_MS + 60_000), TranscriptReader(subagent_file=True)
+    assert [verdict({"$rewindTo": "m1", "$set": {}})[1], verdict({"$set": {}, "sessionId": "g-1"})[1]] == [1, 2]
+    assert read(header(), message(kind="gemini"), reader=old)[1].rule == 4
+    assert read(message(kind="hologram"), message(), reader=nested)[0].rule == 6
+    assert read(header(kind="ghost"), message([{"functionResponse": {}}]))[1].rule == 8

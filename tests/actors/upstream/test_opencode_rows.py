@@ -74,6 +74,7 @@ def test_one_message_one_turn() -> None:
     """Several texts of one message are one turn, those of another are another."""
     rows = read(message(), part(), part("and more"), message("m2"), part(message_id="m2"))
     assert [classified.rule for classified in rows] == [1, 13, 12, 1, 13]
+    assert rows[2].row_class is RowClass.NOT_A_TURN
 
 
 @pytest.mark.parametrize("mark", ["synthetic", "ignored"])
@@ -126,7 +127,8 @@ def test_other_rows(row: object, row_class: RowClass, rule: int) -> None:
 
 def test_answers_of_the_model() -> None:
     """The texts of an assistant's message are its own."""
-    assert read(message(role="assistant"), part())[1].rule == 7
+    classified = read(message(role="assistant"), part())[1]
+    assert (classified.row_class, classified.rule) == (RowClass.NOT_A_TURN, 7)
 
 
 def test_sessions_of_agents() -> None:
@@ -150,3 +152,13 @@ def test_messages_are_bounded() -> None:
 def test_shape_names_the_format_only() -> None:
     """The shape of an unknown row holds nothing that was said."""
     assert read(message(), part("secret", kind="hologram"))[1].shape == "table=part type=hologram"
+
+
+def test_first_match_wins() -> None:
+    """Where several rules apply, the first of them decides."""
+    old, child = SessionReader(adopted_at_ms=NOON_MS + 60_000), SessionReader(child=True)
+    assert read({"table": "todo", "time_created": NOON_MS}, reader=old)[0].rule == 2
+    assert verdict(part(kind="file", synthetic=True)) == (RowClass.NOT_A_TURN, 5)
+    assert read(message(role="assistant"), part(synthetic=True))[1].rule == 6
+    assert [verdict(part(kind="hologram", message_id="none"))[1], verdict(part(" ", message_id="none"))[1]] == [8, 9]
+    assert read(message(), part(" "), reader=child)[1].rule == 10

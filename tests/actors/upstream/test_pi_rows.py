@@ -147,3 +147,10 @@ def test_time_of_the_message() -> None:
     """A row without a time of its own has that of its message."""
     assert read(header(), message(timestamp=None))[1].occurred_at_ms == NOON_MS
     assert read(header(), entry("compaction", timestamp="yesterday"))[1].occurred_at_ms is None
+
+
+def test_first_match_wins() -> None:
+    """Where several rules apply, the first of them decides."""
+    old = TranscriptReader(adopted_at_ms=NOON_MS + 60_000)
+    assert read(header(parentSession="p-0"), message(timestamp=EARLIER), reader=old)[1].rule == 2
+    assert [read(header(version=2), row)[1].rule for row in (message(role="ghost"), message(7), message(" "))] == [13, 14, 14]
