@@ -81,6 +81,14 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture
+def schema(postgres: PostgresServer) -> str:
+    """An empty schema of the PostgreSQL."""
+    name = postgres.new_schema()
+    asyncio.run(postgres.make(name))
+    return name
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
     """Fails a test after which a thread is left; looked at when its fixtures are gone and its loop is closed."""

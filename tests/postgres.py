@@ -12,8 +12,8 @@ import os
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -53,6 +53,17 @@ class PostgresServer:
         try:
             for statement in statements:
                 await connection.execute(statement)
+        finally:
+            await connection.close()
+
+    @asynccontextmanager
+    async def holding(self, statement: str) -> AsyncIterator[None]:
+        """Hold what a statement locks."""
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            async with connection.transaction():
+                await connection.execute(statement)
+                yield
         finally:
             await connection.close()
 

@@ -30,12 +30,16 @@ async def migrate(connection: Database) -> None:
     """Bring the database up to the newest version."""
     if await _checked(connection) == NEWEST:
         return
-    async with connection.transaction():
-        await connection.execute("SELECT pg_advisory_xact_lock($1)", _LOCK)
-        version = await _checked(connection)
-        for migration in MIGRATIONS:
-            if migration.version > version:
-                await _apply(connection, migration)
+    # Locked before the transaction begins, or the server would answer from what it knew of the tables then.
+    await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+    try:
+        async with connection.transaction():
+            version = await _checked(connection)
+            for migration in MIGRATIONS:
+                if migration.version > version:
+                    await _apply(connection, migration)
+    finally:
+        await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
 
 
 async def require_newest(connection: Database) -> None:
@@ -56,6 +60,6 @@ async def _checked(connection: Database) -> int:
 async def _apply(connection: Database, migration: Migration) -> None:
     try:
         await connection.execute(migration.sql)
-    except asyncpg.DuplicateObjectError as error:
+    except (asyncpg.DuplicateTableError, asyncpg.DuplicateObjectError) as error:
         raise StoreError(f"another application's tables are in the way: {error}") from error
     await connection.execute("UPDATE kizuki_schema SET version = $1", migration.version)
