@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .errors import CommitUnknownError, StoreBusyError, StoreError, WriteRefusedError
-    from .opening import is_postgres, open_store
+    from .opening import open_store
     from .protocol import Store
+    from .urls import is_postgres
 
 __all__ = ["CommitUnknownError", "Store", "StoreBusyError", "StoreError", "WriteRefusedError", "is_postgres", "open_store"]
 
 if not TYPE_CHECKING:  # or every name would count as one that is here
-    _HOMES = {"Store": ".protocol", "is_postgres": ".opening", "open_store": ".opening"}
+    _HOMES = {"Store": ".protocol", "is_postgres": ".urls", "open_store": ".opening"}
 
     def __getattr__(name: str) -> object:
         if name not in __all__:

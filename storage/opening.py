@@ -12,6 +12,7 @@ from typing import Literal
 from .errors import StoreError
 from .protocol import Store
 from .sqlite.store import open_sqlite
+from .urls import is_postgres
 
 
 def _random_session_id() -> str:
@@ -44,12 +45,6 @@ async def open_store(
     opening = _postgres if is_postgres(os.fspath(url)) else _sqlite
     async with opening(os.fspath(url), synchronous=synchronous, read_only=read_only, new_session_id=new_session_id) as store:
         yield store
-
-
-def is_postgres(url: str) -> bool:
-    """Whether the URL is one of a PostgreSQL server."""
-    scheme, separator, _ = url.partition("://")
-    return bool(separator) and scheme in ("postgresql", "postgres")
 
 
 def _sqlite(url: str, *, synchronous: str, read_only: bool, new_session_id: Callable[[], str]) -> AbstractAsyncContextManager[Store]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import platform
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ...storage.errors import StoreError
+from ...storage.opening import open_store
 from ...storage.records import Neighbours, StoreStatistics
 from ...storage.sqlite.examine import INVARIANTS, Examination, examine
 from ...storage.sqlite.writer_lock import SQLITE_WAL_RESET
+from ...storage.urls import without_password
 from .doctor_catalogs import Looked, look_at_catalogs
 from .documents import database_file, is_file, is_missing
 from .exits import CommandFailed, ExitCode
@@ -70,10 +73,10 @@ def run_doctor(settings: Settings, *, as_json: bool) -> ExitCode:
     return ExitCode.ERROR if problems else ExitCode.OK
 
 
-def _document(db: str, findings: list[Finding], examination: Examination | StoreError | None) -> dict[str, Any]:
-    statistics = examination.statistics if isinstance(examination, Examination) else None
+def _document(db: str, findings: list[Finding], examination: Examination | Served | StoreError | None) -> dict[str, Any]:
+    statistics = examination.statistics if isinstance(examination, Examination | Served) else None
     ok = all(finding.verdict is not Verdict.PROBLEM for finding in findings)
-    return {"ok": ok, "database": db, "counts": _counts(statistics), "checks": [finding.row() for finding in findings]}
+    return {"ok": ok, "database": without_password(db), "counts": _counts(statistics), "checks": [finding.row() for finding in findings]}
 
 
 def _counts(statistics: StoreStatistics | None) -> dict[str, int]:
@@ -89,13 +92,25 @@ def _counts(statistics: StoreStatistics | None) -> dict[str, int]:
     }
 
 
-def _examined(db: str) -> Examination | StoreError:
-    if not is_file(db):
-        return StoreError("only SQLite databases can be examined in this version: use a path or sqlite:///path")
+class Served(NamedTuple):
+    """What a server says of the database: it sees to the files itself."""
+
+    statistics: StoreStatistics
+    gateways: Neighbours
+
+
+def _examined(db: str) -> Examination | Served | StoreError:
     try:
+        if not is_file(db):
+            return asyncio.run(_asked(db))
         return examine(database_file(db))
     except StoreError as error:
         return error
+
+
+async def _asked(db: str) -> Served:
+    async with open_store(db, read_only=True) as store:
+        return Served(await store.statistics(), await store.neighbours())
 
 
 # -- what kizuki runs on ---------------------------------------------------------------------------------------------------
@@ -133,11 +148,17 @@ def sqlite_finding(linked: tuple[int, ...]) -> Finding:
 # -- the database ----------------------------------------------------------------------------------------------------------
 
 
-def _database(db: str, examination: Examination | StoreError | None) -> Iterator[Finding]:
+def _database(db: str, examination: Examination | Served | StoreError | None) -> Iterator[Finding]:
     if examination is None:
         yield Finding("database", Verdict.NOTE, f"there is no {db} here yet", "Name a database with --db, or try kizuki demo.")
     elif isinstance(examination, StoreError):
-        yield Finding("database", Verdict.PROBLEM, f"{db}: {examination}", "Check that this is the right file, and that it may be read.")
+        yield Finding("database", Verdict.PROBLEM, f"{without_password(db)}: {examination}", "Check that it is the right one.")
+    elif isinstance(examination, Served):
+        version = examination.statistics.schema_version
+        yield Finding("database", Verdict.OK, f"{without_password(db)}: the server answers, schema version {version}")
+        yield _size(examination.statistics)
+        yield Finding("pending", Verdict.OK, f"open notices: {examination.statistics.pending}")
+        yield _gateways(examination.gateways)
     else:
         yield from _findings(db, examination)
 

@@ -117,7 +117,7 @@ def _checked(name: str, given: _Given) -> object:
 
 def _database(given: _Given) -> str:
     if not isinstance(given.value, str) or not given.value:
-        raise _wrong(f"{given.source}: db is {shown(given.value)}: it must be a path or sqlite:///path")
+        raise _wrong(f"{given.source}: db is {shown(given.value)}: it must be a path, sqlite:///path or postgresql://user@host/database")
     return given.value
 
 

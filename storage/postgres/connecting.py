@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 import asyncpg
 
@@ -27,13 +27,6 @@ class Server:
         """A new connection. Keys and texts are UTF-8, whatever the server's default is."""
         settings = {"application_name": "kizuki", **dict(self.settings)}
         return await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=COMMAND_S, server_settings=settings)
-
-    def __str__(self) -> str:
-        """Without the password."""
-        parts = urlsplit(self.url)
-        user, _, place = parts.netloc.rpartition("@")
-        shown = f"{user.partition(':')[0]}@{place}" if user else place
-        return urlunsplit(("postgresql", shown, parts.path, "", ""))
 
 
 def server_at(url: str, *, synchronous: str, read_only: bool) -> Server:

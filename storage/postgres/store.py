@@ -10,6 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ..errors import StoreError
 from ..records import Address, Cursor, LinkRecord, Neighbours, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..urls import without_password
 from ..whole import whole
 from ..writes import Commit, Write
 from . import links, presence, reads
@@ -175,7 +176,7 @@ async def open_postgres(url: str, *, synchronous: str, read_only: bool, new_sess
             await store.prepare()
         except Exception as error:
             known = store_error(error)
-            raise StoreError(f"cannot open {server}: {known}") from error
+            raise StoreError(f"cannot open {without_password(url)}: {known}") from error
         yield store
     finally:
         await store.close()
