@@ -100,13 +100,15 @@ class NeighboursActor(AsyncioActor):
         try:
             self._missed = await self._store.changed() or self._missed
             if self._missed or self._neighbourhood.present:
-                await self._look()
+                for dead in await self._look():
+                    logger().info("another gateway is gone, its sessions are taken over", gateway=dead)
         except (StoreError, ActorDeadError) as error:
             self._missed = True
             logger().warning("looking for other gateways failed, it is tried again", error=str(error))
         self._give_back()
 
-    async def _look(self) -> None:
+    async def _look(self) -> tuple[int, ...]:
+        """Do what there is to do; gives the gateways that were taken over from."""
         seen = await self._store.neighbours()
         self._neighbourhood.present = bool(seen.living or seen.dead)
         if not seen.registered:
@@ -116,14 +118,13 @@ class NeighboursActor(AsyncioActor):
         if seen.hinted:
             self._on_hints(await self._log().ask(TakeHints(self._clock.now_ms())))
         self._missed = False
+        return seen.dead
 
     async def _take_over(self, dead: int) -> None:
         finished = False
         while not finished:
             taken: TakenOver = await self._log().ask(TakeOver(dead, SLICE_SESSIONS))
             finished = taken.finished
-        if dead != self._neighbourhood.gateway_id:
-            logger().debug("taken over from a gateway that is gone", gateway=dead)
 
     async def _join_again(self) -> None:
         """Somebody took this gateway for dead: it is another one from now on, with what is left of its sessions and open turns."""
