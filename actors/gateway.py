@@ -327,6 +327,8 @@ class Gateway:
         if source is None or not given:
             return 0
         acknowledged = await self._system.watcher(source.session_key).ask(AcknowledgeShown(tuple(given)))
+        if acknowledged.applied and self._system.wakes.waits_for_host(source.session_key):
+            self._system.watcher(source.session_key).ask(TurnOver(failed=False))
         return len(acknowledged.applied)
 
     # -- tools -------------------------------------------------------------------------------------------------------------

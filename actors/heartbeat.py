@@ -57,7 +57,7 @@ class HeartbeatActor(AsyncioActor):
 
     async def on_receive(self, message: Tick | WakeEnded) -> None:
         if isinstance(message, WakeEnded):
-            self._ended(message)
+            await self._ended(message)
         else:
             self._hinted = False
         await self._work_off()
@@ -132,11 +132,12 @@ class HeartbeatActor(AsyncioActor):
         if self.actor_ref.is_alive():
             self.actor_ref.tell(WakeEnded(watcher, busy))
 
-    def _ended(self, message: WakeEnded) -> None:
+    async def _ended(self, message: WakeEnded) -> None:
+        busy = message.busy and await self._is_pending(message.watcher)
         wake = self._under_way.pop(message.watcher)
         again = self._again.pop(message.watcher, None)
         now = self._clock.monotonic()
         if again is not None:
             self._book.opened(message.watcher, again.reasons, now)
-        if message.busy:
+        if busy:
             self._book.answered_busy(message.watcher, wake, now)

@@ -44,8 +44,15 @@ class WakeBook:
             self._put(watcher, busy(WakeRequest(now, reasons, failures), now))
 
     def turn_ended_well(self, watcher: str) -> None:
-        """The next failed turn begins with the shortest delay again."""
+        """The host is not busy any more: what waited for it is over, and the next failed turn begins with the shortest delay again."""
         self._failed_turns.pop(watcher, None)
+        if self.waits_for_host(watcher):
+            del self._requests[watcher]
+
+    def waits_for_host(self, watcher: str) -> bool:
+        """Whether the watcher's request is put off, since the host was busy or a turn failed."""
+        waiting = self._requests.get(watcher)
+        return waiting is not None and waiting.failures > 0
 
     def forget(self, watcher: str) -> None:
         """Drop what is requested for a watcher that was reset or deleted."""

@@ -74,14 +74,11 @@ def _may_read(catalog: LocalCatalog, probe: Probe) -> bool:
 
 
 def _is_inside(catalog: LocalCatalog, source: Path) -> bool:
-    """Whether the path, and what it leads to, lies in the catalog's folders. Blocks on the file system."""
+    """Whether what the path leads to lies in the catalog's folders. Blocks on the file system."""
     try:
         if isinstance(catalog, OpenCodeCatalog):
             return source == catalog.database
-        return ".." not in source.parts and any(source.is_relative_to(root) and _leads_into(source, root) for root in catalog.roots)
+        place = source.resolve()
+        return any(place.is_relative_to(root.resolve()) for root in catalog.roots)
     except (OSError, ValueError, RuntimeError):
         return False
-
-
-def _leads_into(source: Path, root: Path) -> bool:
-    return source.resolve().is_relative_to(root.resolve())

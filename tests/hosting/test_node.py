@@ -214,10 +214,11 @@ def test_wrong_markers(post: Post, session: Path) -> None:
     good = probe(post)
     marker: Any = good["marker"]
     wrong = [
-        {"file": {**marker["file"], **change}, "children": []} for change in ({"head_bytes": 1 << 60}, {"position": -5}, {"inode": "1"})
+        {"file": {**marker["file"], **change}, "children": []}
+        for change in ({"head_bytes": 1 << 60}, {"head_bytes": 4_096}, {"position": -5}, {"inode": "1"})
     ]
     outcomes = read(post, *({**good, "marker": each} for each in [{}, *wrong]), good)
-    assert [outcome["type"] for outcome in outcomes] == ["failed"] * 4 + ["nothing"]
+    assert [outcome["type"] for outcome in outcomes] == ["failed"] * 5 + ["nothing"]
 
 
 def test_texts_stay(post: Post, session: Path) -> None:

@@ -277,6 +277,57 @@ async def test_busy_wait_is_not_shortened(opening: Opening, clock: ManualClock) 
         assert woken.calls[-1][2] == (CHILD, OTHER)
 
 
+@pytest.mark.parametrize("how", ["turn", "drain", "acknowledge"])
+async def test_busy_wait_ends_with_the_notices(opening: Opening, clock: ManualClock, how: str) -> None:
+    """Rule 4.9: busy delays last while a notice is pending; one that opens after all were shown is told after 250 ms again."""
+    busy: list[Answer] = [False]
+    woken = Woken(clock, lambda: busy[0])
+    async with opening(wake=woken) as gateway:
+        await family(gateway)
+        await human(gateway)
+        await seconds(clock, 10)
+        assert woken.times == [0.25, 1.25, 3.25, 7.25]
+        busy[0] = None
+        if how == "turn":
+            await show(gateway)
+        elif how == "drain":
+            await gateway.drain(MAIN)
+        else:
+            await gateway.acknowledge(MAIN, await gateway.pending(MAIN))
+        await human(gateway)
+        await clock.advance(0.25)
+        assert woken.times[4:] == [10.25]
+
+
+async def test_left_overs_of_a_good_turn_do_not_wait_for_a_busy_host(opening: Opening, clock: ManualClock) -> None:
+    """Rule 4.9: a host that was busy and then ran a turn to its good end is woken for the notices left over after 250 ms."""
+    woken = Woken(clock, lambda: False)
+    async with opening(wake=woken) as gateway:
+        for target in (CHILD, OTHER):
+            await gateway.watch(MAIN, target)
+            await human(gateway, target)
+        await seconds(clock, 10)
+        assert woken.times == [0.25, 1.25, 3.25, 7.25]
+        await show(gateway, notices_max=1)
+        await clock.advance(0.25)
+        await clock.advance(1)
+        assert woken.calls[4:] == [(10.25, MAIN, (OTHER,)), (11.25, MAIN, (OTHER,))]
+
+
+async def test_late_busy_answer_for_what_was_shown_meanwhile(opening: Opening, clock: ManualClock) -> None:
+    """Rule 4.9: a callback that hangs while its notice is shown and acknowledged leaves no busy delay behind."""
+    woken = Woken(clock, lambda: asyncio.Event().wait())
+    async with opening(wake=woken) as gateway:
+        await family(gateway)
+        await human(gateway)
+        await clock.advance(0.25)
+        await show(gateway)
+        await clock.advance(30)
+        await human(gateway)
+        await clock.advance(0.25)
+        assert woken.times == [0.25, 30.5]
+
+
 async def test_hung_callback(opening: Opening, clock: ManualClock) -> None:
     """Rule 4.9: no answer in 30 s is busy: the call is given up, and made again 1 s later."""
     hung: list[asyncio.Task[object] | None] = []
