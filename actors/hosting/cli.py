@@ -99,7 +99,8 @@ app = typer.Typer(
 )
 
 Db = Annotated[
-    str | None, typer.Option("--db", metavar="PATH", help="The database: a path, sqlite:///path, postgresql://... (KIZUKI_DB; default: kizuki.db)")
+    str | None,
+    typer.Option("--db", metavar="PATH", help="The database: a path, sqlite:///path or postgresql://... (KIZUKI_DB; default: kizuki.db)"),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 Config = Annotated[
