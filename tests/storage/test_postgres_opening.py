@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 
 import pytest
@@ -60,6 +62,19 @@ async def test_no_password_is_told() -> None:
         async with open_store("postgresql://kizuki:secret@127.0.0.1:1/there"):
             pass
     assert "secret" not in str(caught.value)
+
+
+def test_without_asyncpg() -> None:
+    """Where the extra is not installed, opening a server's database says what to install."""
+    program = (
+        "import asyncio, sys\n"
+        "sys.modules['asyncpg'] = None\n"
+        "from kizuki.storage import open_store\n"
+        "asyncio.run(open_store('postgresql://host/x').__aenter__())\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True, timeout=60)
+    assert ended.returncode != 0
+    assert "pip install 'kizuki[postgres]'" in ended.stderr
 
 
 @pytest.mark.usefixtures("postgres")
