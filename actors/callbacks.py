@@ -39,6 +39,13 @@ async def _alarm(clock: Clock, seconds: float) -> None:
     await clock.sleep(seconds)
 
 
+def raise_own_cancellation() -> None:
+    """Tell the caller's own cancellation from that of its call into the host, which is cancelled when the gateway is left."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
 class Callbacks:
     """The host's calls that are running."""
 

@@ -12,9 +12,16 @@ _SHOWN_MAX = 80
 def shown(value: object) -> str:
     """The value's `repr` in at most 80 characters, with everything unprintable escaped."""
     # A long text is cut before its repr is made, so that a megabyte costs no more than a line.
-    text = repr(value[: _SHOWN_MAX + 1] if isinstance(value, str) else value)
+    text = _repr(value[: _SHOWN_MAX + 1] if isinstance(value, str) else value)
     escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[: _SHOWN_MAX + 1])
     return escaped if len(escaped) <= _SHOWN_MAX else escaped[: _SHOWN_MAX - 1] + "…"
+
+
+def _repr(value: object) -> str:
+    try:
+        return repr(value)
+    except Exception:  # a number of thousands of digits, or other people's object: the error must be told all the same
+        return f"<{type(value).__name__}>"
 
 
 class KizukiError(Exception):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .callbacks import Callbacks, within
+from pykka import ActorDeadError
+
+from .callbacks import Callbacks, raise_own_cancellation, within
 from .clock import Clock
 from .errors import DispatchRefused, InvalidArgument
 from .keys import canonical_key
@@ -48,19 +51,38 @@ class Sender:
         self._clock = clock
 
     async def send(self, sender: str, receiver: str, message: str, watch: Watch | None, timeout_s: float) -> dict[str, Any]:
-        """The tool's result; the host's failures are in it, not raised. With `watch`, `watched` is in it if the message was dispatched."""
+        """The tool's result; the host's failures are in it, not raised. With `watch`, `watched` is in it if the message was dispatched.
+
+        Raises `ActorDeadError` if the gateway is left meanwhile.
+        """
         if self._dispatch is None:
             return _failed("error", receiver, "this gateway has no dispatch: sessions_send cannot deliver")
         try:
-            dispatched = await self._callbacks.start(self._dispatch, sender, receiver, message)
+            return await self._send(self._dispatch, sender, receiver, message, watch, timeout_s)
+        except asyncio.CancelledError as error:
+            raise_own_cancellation()
+            raise ActorDeadError("the gateway is being left") from error
+
+    async def _send(
+        self, dispatch: Dispatch, sender: str, receiver: str, message: str, watch: Watch | None, timeout_s: float
+    ) -> dict[str, Any]:
+        reply: Reply = None
+        try:
+            dispatched = await self._callbacks.start(dispatch, sender, receiver, message)
+            reply = dispatched.reply
             received_by = canonical_key(dispatched.session_key)
         except DispatchRefused as refusal:
             return _failed("refused", receiver, refusal.reason)
         except Exception as error:  # the host's own code: the caller gets its failure as a result
+            _discard(reply)
             return _failed("error", receiver, _what_failed(error))
         run = {} if dispatched.run_id is None else {"runId": dispatched.run_id}
-        watched = {} if watch is None else {"watched": await watch(received_by)}
-        return {"sessionKey": received_by} | run | await self._outcome(dispatched.reply, timeout_s) | watched
+        try:
+            watched = {} if watch is None else {"watched": await watch(received_by)}
+        except BaseException:
+            _discard(reply)
+            raise
+        return {"sessionKey": received_by} | run | await self._outcome(reply, timeout_s) | watched
 
     async def _outcome(self, reply: Reply, timeout_s: float) -> dict[str, Any]:
         if reply is None or timeout_s == 0:

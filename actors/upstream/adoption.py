@@ -8,6 +8,7 @@ from pykka import ActorDeadError
 
 from ...storage.records import Address, SessionDraft
 from ...storage.writes import LinkSource, PutLink
+from ..callbacks import raise_own_cancellation
 from ..drafts import adopted
 from ..errors import CatalogUnavailable, UnknownThread
 from ..identifiers import one_line
@@ -47,7 +48,7 @@ async def _start(catalogs: Catalogs, catalog: Catalog, thread_id: str, host_id: 
     except ThreadNotFound as error:
         raise UnknownThread(catalog.name, thread_id, host_id) from error
     except asyncio.CancelledError as error:
-        _raise_own_cancellation()
+        raise_own_cancellation()
         raise ActorDeadError("the gateway is being left") from error
     except GarbageError as error:
         raise CatalogUnavailable(catalog.name, error) from error
@@ -55,10 +56,3 @@ async def _start(catalogs: Catalogs, catalog: Catalog, thread_id: str, host_id: 
         raise CatalogUnavailable(catalog.name, "it did not answer in time") from error
     except Exception as error:  # a catalog is other people's code
         raise CatalogUnavailable(catalog.name, repr(error)) from error
-
-
-def _raise_own_cancellation() -> None:
-    """A call into a catalog is cancelled when the gateway is left, which is no cancellation of its caller."""
-    task = asyncio.current_task()
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError

@@ -70,6 +70,19 @@ def test_a_closed_gateway_says_where_calls_are_possible() -> None:
     assert text.endswith(": calls are possible inside `async with open_gateway(...)` only")
 
 
+class Ruder:
+    """An object that cannot be shown."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize("value", [10**5000, Ruder()], ids=["number", "object"])
+def test_a_value_without_a_repr_is_named_by_its_type(value: object) -> None:
+    """Interface: `str()` of an error says what was wrong, also of a value that Python refuses to show."""
+    assert str(InvalidArgument("limit", value, "it must be 1 to 200")) == f"limit is <{type(value).__name__}>: it must be 1 to 200"
+
+
 def test_a_megabyte_is_shown_in_eighty_characters() -> None:
     """A long value is cut, with a mark that it was."""
     assert shown("x" * 1_000_000) == "'" + "x" * 78 + "…"

@@ -116,7 +116,35 @@ async def test_send_under_way_while_leaving(opening: Opening) -> None:
         await asyncio.sleep(0)
     async with asyncio.timeout(10):
         end: object = (await asyncio.gather(sending, return_exceptions=True))[0]
-    assert end["status"] == "error" if isinstance(end, dict) else isinstance(end, GatewayClosed | asyncio.CancelledError)
+    assert isinstance(end, GatewayClosed)
+
+
+async def test_dispatch_under_way_while_leaving(opening: Opening) -> None:
+    """Interface: leaving the gateway while `dispatch` runs is told as `GatewayClosed`, never as a cancellation of the sender."""
+
+    async def dispatch(_sender: str, key: str, _message: str) -> Dispatched:
+        await asyncio.Event().wait()
+        return Dispatched(key)
+
+    async with opening(dispatch=dispatch) as gateway:
+        sending = asyncio.create_task(gateway.sessions_send(MAIN, CHILD, "hello"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    async with asyncio.timeout(10):
+        with pytest.raises(GatewayClosed):
+            await sending
+
+
+async def test_cancelled_sender_stays_cancelled(opening: Opening) -> None:
+    """Interface: a sender that is cancelled itself sees its own cancellation."""
+
+    async def dispatch(_sender: str, key: str, _message: str) -> Dispatched:
+        await asyncio.Event().wait()
+        return Dispatched(key)
+
+    async with opening(dispatch=dispatch) as gateway:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(gateway.sessions_send(MAIN, CHILD, "hello"), 0.05)
 
 
 async def test_opened_and_left_many_times(opening: Opening) -> None:

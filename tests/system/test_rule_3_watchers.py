@@ -264,6 +264,24 @@ def bad_receiver(sender: str, key: str, message: str) -> Dispatched:
     return Dispatched("agent:main")
 
 
+async def test_no_reply_is_left_unawaited(opening: Opening) -> None:
+    """Rule 3.3: the reply of a dispatch whose answer names no session is closed, so that Python does not warn of it."""
+    replies = []
+
+    async def reply() -> str:
+        return "done"
+
+    def dispatch(_sender: str, _key: str, _message: str) -> Dispatched:
+        replies.append(reply())
+        return Dispatched("agent:main", reply=replies[-1])
+
+    async with opening(dispatch=dispatch) as gateway:
+        result = await gateway.sessions_send(MAIN, CHILD, "hello")
+    assert result["status"] == "error"
+    with pytest.raises(RuntimeError, match="cannot reuse"):
+        await replies[0]
+
+
 @pytest.mark.parametrize(
     ("dispatch", "status"),
     [
