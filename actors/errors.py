@@ -20,7 +20,7 @@ def shown(value: object) -> str:
 def _repr(value: object) -> str:
     try:
         return repr(value)
-    except Exception:  # a number of thousands of digits, or other people's object: the error must be told all the same
+    except Exception:  # noqa: BLE001 - a number of thousands of digits, or other people's object: the error must be told all the same
         return f"<{type(value).__name__}>"
 
 

@@ -17,7 +17,6 @@ from pykka import ActorDeadError
 
 from ..storage import open_store
 from ..storage.errors import StoreError
-from ..storage.protocol import Store
 from ..storage.records import Address, PendingRead, SessionDraft, SessionRecord, Shown, StateEvent
 from ..storage.writes import LinkPut, Unwatch
 from ..storage.writes import Watch as WatchWrite
@@ -26,7 +25,7 @@ from .clock import Clock, SystemClock
 from .config import GatewayConfig
 from .counters import GatewayStatistics
 from .drafts import GOAL_CHANGES, OUTCOMES, Report
-from .errors import GatewayClosed, InvalidArgument, KizukiError, StoreUnavailable, UnknownSession
+from .errors import InvalidArgument, KizukiError, StoreUnavailable, UnknownSession
 from .heartbeat import Wake
 from .identifiers import one_line, one_of, optional_one_line
 from .identity import Actor
@@ -37,7 +36,6 @@ from .messages import (
     CheckUpstream,
     Compacted,
     Delete,
-    GiveBack,
     GoalChanged,
     HumanTurn,
     OpenSession,
@@ -49,15 +47,14 @@ from .messages import (
     RunFinished,
     RunStarted,
     Spawned,
-    Take,
     TurnOver,
 )
-from .notices import Notice, Watch, notice, watch
-from .runtime import AsyncioFuture
+from .notices import Notice, Watch, watch
 from .sending import Dispatch, Sender, parse_timeout
 from .summaries import render
 from .system import RETENTION, UPSTREAM, ActorSystem
-from .turn import Turn, carried_through
+from .turn import Turn
+from .turns import Turns
 from .upstream.adoption import adoption
 from .upstream.catalog import Catalog
 from .upstream.recent import AskTexts
@@ -92,11 +89,11 @@ def operation(
 
     @functools.wraps(method)
     async def checked(self: Gateway, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        self._check_open(method.__name__)
+        self._system.check_open(method.__name__)
         try:
             return await method(self, *args, **kwargs)
         except (StoreError, ActorDeadError) as error:
-            raise self._unavailable(method.__name__, error) from error
+            raise self._system.unavailable(method.__name__, error) from error
 
     return checked
 
@@ -104,22 +101,12 @@ def operation(
 class Gateway:
     """Hosts sessions: records what happens to them, and hands their watchers the notices. Made by `open_gateway`."""
 
-    def __init__(
-        self,
-        store: Store,
-        *,
-        config: GatewayConfig,
-        clock: Clock,
-        dispatch: Dispatch | None,
-        wake: Wake | None,
-        recent_texts: AskTexts | None,
-        catalogs: Iterable[Catalog],
-    ) -> None:
-        self._store = store
-        self._config = config
-        self._closed: str | None = None
-        self._system = ActorSystem(store, clock, config, wake=wake, recent_texts=recent_texts, catalogs=catalogs, fail=self._fail)
-        self._sender = Sender(dispatch, self._system.callbacks, clock)
+    def __init__(self, system: ActorSystem, dispatch: Dispatch | None) -> None:
+        self._system = system
+        self._store = system.store
+        self._config = system.config
+        self._turns = Turns(system)
+        self._sender = Sender(dispatch, system.callbacks, system.clock)
 
     # -- sessions ----------------------------------------------------------------------------------------------------------
 
@@ -279,22 +266,14 @@ class Gateway:
         They are acknowledged when the body ends well, and given back when it raises or is cancelled. Raises `UnknownSession`,
         `StoreUnavailable`, both before the body.
         """
-        self._check_open("turn")
+        self._system.check_open("turn")
         limit = self._config.notices_max if notices_max is None else _notices_max(notices_max)
         source = await self._watching_session(key)
         if source is None:
             yield Turn((), 0, _nothing)
             return
-        number = self._system.claims.open(source)
-        current: Turn | None = None
-        ended_well = False
-        try:
-            current = await self._take(source, number, limit)
+        async with self._turns.open(source, limit) as current:
             yield current
-            ended_well = True
-            await self._end_well(source, number)
-        finally:
-            self._over(source, number, current, ended_well)
 
     @operation
     async def drain(self, key: str, *, notices_max: int | None = None) -> list[Notice]:
@@ -302,7 +281,7 @@ class Gateway:
         limit = self._config.notices_max if notices_max is None else _notices_max(notices_max)
         try:
             source = await self._watching_session(key)
-            return [] if source is None else await self._drain(source, limit)
+            return [] if source is None else await self._turns.drain(source, limit)
         except (StoreError, ActorDeadError, StoreUnavailable) as error:
             logger(watcher=key).warning("drain failed", error=str(error))
             return []
@@ -317,7 +296,7 @@ class Gateway:
         read: PendingRead = await self._system.watcher(source).ask(ReadPending(limit))
         if not read.session_exists:
             raise UnknownSession(source)
-        return self._notices(read)
+        return self._turns.notices(read)
 
     @operation
     async def acknowledge(self, watcher: str, notices: Iterable[Notice]) -> int:
@@ -432,27 +411,6 @@ class Gateway:
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 
-    async def _start(self) -> None:
-        try:
-            await self._system.start()
-        except (StoreError, ActorDeadError) as error:
-            raise StoreUnavailable("open_gateway", error) from error
-
-    async def _stop(self) -> None:
-        self._closed = self._closed or "it was left"
-        await self._system.stop()
-
-    def _fail(self, reason: str) -> None:
-        """Beyond help: refuse every further call. The host sees it at its next one, and in the logger's critical line."""
-        self._closed = self._closed or reason
-
-    def _check_open(self, name: str) -> None:
-        if self._closed is not None:
-            raise GatewayClosed(name, self._closed)
-
-    def _unavailable(self, name: str, error: Exception) -> KizukiError:
-        return StoreUnavailable(name, error) if self._closed is None else GatewayClosed(name, self._closed)
-
     def _as_session(self, record: SessionRecord) -> Session:
         address = record.address
         status = self._system.runs.status(address)
@@ -497,61 +455,6 @@ class Gateway:
         except KizukiError as error:
             logger(watcher=sender, target=receiver).warning("watch after send failed", error=str(error))
             return False
-
-    def _notices(self, read: PendingRead) -> list[Notice]:
-        return [notice(cursor, self._config.language) for cursor in read.cursors]
-
-    async def _take(self, watcher: str, number: int, limit: int) -> Turn:
-        try:
-            read: PendingRead = await self._system.watcher(watcher).ask(Take(number, limit))
-        except (StoreError, ActorDeadError) as error:
-            raise self._unavailable("turn", error) from error
-        if not read.session_exists:
-            raise UnknownSession(watcher)
-        acknowledge = functools.partial(self._acknowledge_early, watcher, number)
-        return Turn(tuple(self._notices(read)), read.total - len(read.cursors), acknowledge)
-
-    async def _acknowledge_early(self, watcher: str, number: int) -> None:
-        self._check_open("acknowledge")
-        held = self._system.claims.held(watcher, number)
-        if not held:
-            return
-        try:
-            await self._system.watcher(watcher).ask(AcknowledgeShown(held))
-        except (StoreError, ActorDeadError) as error:
-            raise self._unavailable("acknowledge", error) from error
-
-    async def _end_well(self, watcher: str, number: int) -> None:
-        """Acknowledge what the turn still holds, whatever happens to the caller meanwhile. If it cannot be stored, it is shown again."""
-        held = self._system.claims.held(watcher, number)
-        if not held:
-            return
-        reply: AsyncioFuture[Any] = self._system.watcher(watcher).ask(AcknowledgeShown(held))
-        try:
-            await carried_through(reply)
-        except (StoreError, ActorDeadError) as error:
-            logger(watcher=watcher).warning("acknowledgement lost, the notices will be shown again", error=str(error))
-
-    def _over(self, watcher: str, number: int, current: Turn | None, ended_well: bool) -> None:
-        """End the turn: what it still holds goes back, and the watcher is woken again where anything is left, or has come meanwhile."""
-        returned = self._system.claims.release(watcher, number)
-        self._system.counters.notices_returned += len(returned)
-        if self._closed is not None:
-            return
-        if current is not None:
-            self._system.watcher(watcher).ask(TurnOver(failed=not ended_well or bool(returned)))
-        elif returned:
-            self._system.watcher(watcher).ask(GiveBack())
-
-    async def _drain(self, watcher: str, limit: int) -> list[Notice]:
-        number = self._system.claims.open(watcher)
-        current: Turn | None = None
-        try:
-            current = await self._take(watcher, number, limit)
-            await self._end_well(watcher, number)
-        finally:
-            self._over(watcher, number, current, ended_well=True)
-        return list(current.notices)
 
 
 def _notices_max(value: object) -> int:
@@ -601,13 +504,18 @@ async def open_gateway(
     except StoreError as error:
         raise StoreUnavailable("open_gateway", error) from error
     try:
-        gateway = Gateway(
-            store, config=config, clock=clock or SystemClock(), dispatch=dispatch, wake=wake, recent_texts=recent_texts, catalogs=catalogs
-        )
+        system = ActorSystem(store, clock or SystemClock(), config, wake=wake, recent_texts=recent_texts, catalogs=catalogs)
         try:
-            await gateway._start()
-            yield gateway
+            await _start(system)
+            yield Gateway(system, dispatch)
         finally:
-            await gateway._stop()
+            await system.stop()
     finally:
         await opening.__aexit__(None, None, None)
+
+
+async def _start(system: ActorSystem) -> None:
+    try:
+        await system.start()
+    except (StoreError, ActorDeadError) as error:
+        raise StoreUnavailable("open_gateway", error) from error

@@ -24,7 +24,7 @@ from .timer import Timer
 from .wake_policy import WakeRequest
 from .wakes import WakeBook
 
-Wake = Callable[[str, tuple[str, ...]], bool | None | Awaitable[bool | None]]
+Wake = Callable[[str, tuple[str, ...]], Awaitable[bool | None] | bool | None]
 
 WAKES_AT_ONCE: Final = 8
 ANSWER_TIMEOUT_S: Final = 30.0
@@ -127,7 +127,7 @@ class HeartbeatActor(AsyncioActor):
             busy = answer is False
         except TimeoutError:
             logger(watcher=watcher).warning("wake callback did not answer", timeout_s=ANSWER_TIMEOUT_S)
-        except Exception as error:  # the host's own code: whatever it raises must not harm the other watchers
+        except Exception as error:  # noqa: BLE001 - the host's own code: whatever it raises must not harm the other watchers
             logger(watcher=watcher).warning("wake callback failed", error=repr(error))
         if self.actor_ref.is_alive():
             self.actor_ref.tell(WakeEnded(watcher, busy))

@@ -73,7 +73,7 @@ class Sender:
             received_by = canonical_key(dispatched.session_key)
         except DispatchRefused as refusal:
             return _failed("refused", receiver, refusal.reason)
-        except Exception as error:  # the host's own code: the caller gets its failure as a result
+        except Exception as error:  # noqa: BLE001 - the host's own code: the caller gets its failure as a result
             _discard(reply)
             return _failed("error", receiver, _what_failed(error))
         run = {} if dispatched.run_id is None else {"runId": dispatched.run_id}
@@ -97,7 +97,7 @@ class Sender:
             text: str | None = await within(self._clock, timeout_s, self._callbacks.start(_awaited, reply))
         except TimeoutError:
             return {"status": "timeout"}
-        except Exception as error:  # the host's own code, as above
+        except Exception as error:  # noqa: BLE001 - the host's own code, as above
             return {"status": "error", "reason": _what_failed(error)}
         return {"status": "accepted"} if text is None else {"status": "ok", "reply": text}
 

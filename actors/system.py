@@ -7,6 +7,7 @@ actors are handed what they need of it and of each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from pykka import ActorDeadError
@@ -19,6 +20,7 @@ from .clock import Clock, ManualClock
 from .config import GatewayConfig
 from .counters import Counters
 from .directory import ActorDirectory
+from .errors import GatewayClosed, KizukiError, StoreUnavailable
 from .heartbeat import HeartbeatActor, Wake
 from .keys import is_subagent
 from .log import LogActor, LogState
@@ -62,7 +64,6 @@ class ActorSystem:
         wake: Wake | None,
         recent_texts: AskTexts | None,
         catalogs: Iterable[Catalog],
-        fail: Callable[[str], None],
     ) -> None:
         self.store = store
         self.clock = clock
@@ -76,7 +77,8 @@ class ActorSystem:
         self.runtime = Runtime(on_end=self._ended)
         self._wake = wake
         self._recent_texts = recent_texts
-        self._fail = fail
+        self._closed: str | None = None
+        """Why no call is taken any more."""
         self._log_state = LogState()
         self._replay = ReplayProgress()
         self._neighbourhood = Neighbourhood()
@@ -100,14 +102,15 @@ class ActorSystem:
             clock=self.clock,
             idle_actor_s=self.config.idle_actor_s,
             policy=RestartPolicy(),
-            escalate=self._fail,
+            escalate=self.fail,
         )
         await self._supervisor.ask(Begin())
         await self.child(NEIGHBOURS).ask(Join())
         await self.child(REPLAY).ask(BeginReplay())
 
     async def stop(self) -> None:
-        """Let what was mailed finish, then stop every actor. Host calls that are still running are cancelled."""
+        """Take no more calls, let what was mailed finish, then stop every actor. Host calls that are still running are cancelled."""
+        self.fail("it was left")
         if self._supervisor is not None:
             await self._supervisor.stop()
         for name in (NEIGHBOURS, HEARTBEAT, UPSTREAM, REPLAY, RETENTION):
@@ -120,6 +123,24 @@ class ActorSystem:
         await self.runtime.stop_all()
         if isinstance(self.clock, ManualClock):
             self.clock.unregister(self)
+
+    def fail(self, reason: str) -> None:
+        """Take no more calls. The host sees it at its next one; the first reason stands."""
+        self._closed = self._closed or reason
+
+    @property
+    def is_open(self) -> bool:
+        """Whether calls are taken."""
+        return self._closed is None
+
+    def check_open(self, name: str) -> None:
+        """Raise `GatewayClosed` in the name of a method that was called too late."""
+        if self._closed is not None:
+            raise GatewayClosed(name, self._closed)
+
+    def unavailable(self, name: str, error: Exception) -> KizukiError:
+        """What a method raises for a failing database, or an actor that is away: too late, or worth another try."""
+        return StoreUnavailable(name, error) if self._closed is None else GatewayClosed(name, self._closed)
 
     async def at_rest(self) -> None:
         """Return when no mail is waiting, nothing is uncommitted and no call into the host is running."""
@@ -180,7 +201,7 @@ class ActorSystem:
             RETENTION: self._start_retention,
         }
         if self._wake is not None:
-            children[HEARTBEAT] = self._start_heartbeat
+            children[HEARTBEAT] = partial(self._start_heartbeat, self._wake)
         if self.catalogs:
             children[UPSTREAM] = self._start_upstream
         return children
@@ -216,11 +237,8 @@ class ActorSystem:
     def _start_retention(self) -> Ref:
         return self.runtime.start(RetentionActor, self.log, self.clock, self.config)
 
-    def _start_heartbeat(self) -> Ref:
-        assert self._wake is not None
-        return self.runtime.start(
-            HeartbeatActor, self._wake, self.store, self.clock, self.counters, self.claims, self.wakes, self.callbacks
-        )
+    def _start_heartbeat(self, wake: Wake) -> Ref:
+        return self.runtime.start(HeartbeatActor, wake, self.store, self.clock, self.counters, self.claims, self.wakes, self.callbacks)
 
     def _start_upstream(self) -> Ref:
         texts = RecentTexts(self._recent_texts, self.callbacks, self.clock)
@@ -261,4 +279,4 @@ class ActorSystem:
         self._resident.remove(ref.name, ref)
         if ref is self._supervisor and error is not None:
             logger().critical("the supervisor failed, the gateway closes", error=repr(error))
-            self._fail(f"its supervisor failed with {error!r}")
+            self.fail(f"its supervisor failed with {error!r}")

@@ -41,7 +41,7 @@ async def carried_through(future: AsyncioFuture[T]) -> T:
             await future
         except asyncio.CancelledError as error:
             cancelled = error
-        except Exception:
+        except Exception:  # noqa: BLE001 - whatever it is, it is the future's, and raised from there
             break
     if cancelled is not None:
         raise cancelled

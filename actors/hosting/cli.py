@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from ..errors import InvalidArgument, InvalidSessionKey, KizukiError, UnknownSession
 from .exits import CommandFailed, ExitCode
-from .node_command import serve_node
+from .node.command import serve_node
 
 if TYPE_CHECKING:
     from ...storage.protocol import Store
@@ -188,7 +188,7 @@ def demo(
     fails, then its process is killed, and a second process tells it again, exactly once. Each step is checked. The database is left
     for you to look at.
     """
-    from .demo import DATABASE, DELAY_S, run_demo
+    from .demo.play import DATABASE, DELAY_S, run_demo
 
     pause = delay if delay is not None else 0.0 if fast or as_json else DELAY_S
     raise typer.Exit(run_demo(db or Path(DATABASE), language or "en", delay_s=pause, as_json=as_json))

@@ -10,16 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from ..upstream import compressed, opencode
 from ..upstream.catalog import Catalog, Discovered
-from ..upstream.file_catalog import FileCatalog
-from ..upstream.formats import FORMATS, Format
+from ..upstream.files import compressed
+from ..upstream.files.catalog import FileCatalog
+from ..upstream.formats import opencode
+from ..upstream.formats.formats import FORMATS, Format
+from ..upstream.formats.rows import RowClass
+from ..upstream.formats.scanning import scan_whole_file
+from ..upstream.formats.tally import Tally
 from ..upstream.installed import installed_catalogs
-from ..upstream.opencode_catalog import OpenCodeCatalog
-from ..upstream.opencode_database import opened
-from ..upstream.rows import RowClass
-from ..upstream.scanning import scan_whole_file
-from ..upstream.tally import Tally
+from ..upstream.opencode.catalog import OpenCodeCatalog
+from ..upstream.opencode.database import opened
 from .discovery import UNREADABLE
 from .output import printable
 

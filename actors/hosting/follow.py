@@ -23,7 +23,7 @@ from ..errors import KizukiError
 from ..gateway import Gateway, open_gateway
 from ..logs import logger
 from ..notices import Notice
-from ..upstream.scanning import FileReport, scan_whole_file
+from ..upstream.formats.scanning import FileReport, scan_whole_file
 from .exits import CommandFailed, ExitCode
 from .output import Cut, console, printable, table, text, write_json_line
 from .settings import Settings

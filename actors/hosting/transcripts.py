@@ -9,14 +9,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from ..upstream import claude
-from ..upstream.compressed import SUFFIX as COMPRESSED
-from ..upstream.follower import Follower, Marker, Restart
-from ..upstream.formats import Format
-from ..upstream.recognise import recognise
-from ..upstream.rows import RowClass
-from ..upstream.scanning import FileReport, reader_at
-from ..upstream.tables import Reader
+from ..upstream.files.compressed import SUFFIX as COMPRESSED
+from ..upstream.files.follower import Follower, Marker, Restart
+from ..upstream.formats import claude
+from ..upstream.formats.formats import Format
+from ..upstream.formats.recognise import recognise
+from ..upstream.formats.rows import RowClass
+from ..upstream.formats.scanning import FileReport, reader_at
+from ..upstream.formats.tables import Reader
 from .exits import CommandFailed, ExitCode
 from .output import printable
 

@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from .catalog import Catalog
-from .file_catalog import FileCatalog
-from .formats import FORMATS, Environment
-from .opencode_catalog import OpenCodeCatalog, database_path
+from .files.catalog import FileCatalog
+from .formats.formats import FORMATS, Environment
+from .opencode.catalog import OpenCodeCatalog, database_path
 
 
 def installed_catalogs(environment: Environment | None = None, home: Path | None = None) -> tuple[Catalog, ...]:

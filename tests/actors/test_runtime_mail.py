@@ -322,6 +322,7 @@ async def test_a_full_inbox_makes_an_ask_wait_its_turn(runtime: Runtime) -> None
 
 async def test_a_full_inbox_takes_a_stop(runtime: Runtime) -> None:
     """Neither way to stop an actor needs room in its inbox."""
+
     def stop_by_ref(ref: AsyncioActorRef[Any]) -> None:
         ref.stop()
 

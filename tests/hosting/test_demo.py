@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kizuki.actors.hosting.demo_checks import Checks, DemoFailed
+from kizuki.actors.hosting.demo.checks import Checks, DemoFailed
 from tests.hosting.cast import MAIN
 from tests.hosting.conftest import Ended, Kizuki, run_process
 

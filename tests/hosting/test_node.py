@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from kizuki.actors.hosting.node import node_app
+from kizuki.actors.hosting.node.app import node_app
 from kizuki.actors.upstream.catalog import Catalog
-from kizuki.actors.upstream.file_catalog import FileCatalog
-from kizuki.actors.upstream.formats import CLAUDE, GEMINI
-from kizuki.actors.upstream.opencode_catalog import OpenCodeCatalog
-from kizuki.actors.upstream.remote_wire import NO_THREAD, PROBES_MAX, REQUEST_BYTES_MAX
+from kizuki.actors.upstream.files.catalog import FileCatalog
+from kizuki.actors.upstream.formats.formats import CLAUDE, GEMINI
+from kizuki.actors.upstream.opencode.catalog import OpenCodeCatalog
+from kizuki.actors.upstream.remote.wire import NO_THREAD, PROBES_MAX, REQUEST_BYTES_MAX
 from tests.hosting.nodes import BOX, NOON_MS, TOKEN, append, row, serving
 
 Post = Callable[..., httpx.Response]

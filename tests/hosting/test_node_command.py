@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from kizuki.actors.hosting import node_command
 from kizuki.actors.hosting.exits import CommandFailed
-from kizuki.actors.hosting.node_command import TOKEN_VARIABLE, listening, read_token
+from kizuki.actors.hosting.node import command as node_command
+from kizuki.actors.hosting.node.command import TOKEN_VARIABLE, listening, read_token
 from tests.hosting.conftest import Kizuki
 from tests.hosting.nodes import TOKEN
 

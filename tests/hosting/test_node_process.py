@@ -13,8 +13,8 @@ import pytest_asyncio
 
 from kizuki.actors import CatalogUnavailable, Gateway, ManualClock, TickReport, UnknownThread, open_gateway
 from kizuki.actors.upstream.installed import installed_catalogs
-from kizuki.actors.upstream.remote import RemoteCatalog
-from kizuki.actors.upstream.remote_hosts import across_hosts
+from kizuki.actors.upstream.remote.catalog import RemoteCatalog
+from kizuki.actors.upstream.remote.hosts import across_hosts
 from tests.hosting.cast import MAIN
 from tests.hosting.nodes import BOX, NOON_MS, TOKEN, NodeProcess, append, moved, node_process, row
 

@@ -14,8 +14,8 @@ import pytest
 from kizuki.actors import open_gateway
 from kizuki.actors.hosting.follow import WATCHER
 from kizuki.actors.hosting.transcripts import FollowedFile, session_key
-from kizuki.actors.upstream.follower import Restart
-from kizuki.actors.upstream.recognise import recognise
+from kizuki.actors.upstream.files.follower import Restart
+from kizuki.actors.upstream.formats.recognise import recognise
 from tests.hosting.conftest import Kizuki, command
 from tests.hosting.tools import append, claude_row, codex_file, codex_header, codex_row, gemini_file, gemini_rows, line, pi_rows
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kizuki.actors.upstream.follower import Follower
-from kizuki.actors.upstream.formats import CODEX, FORMATS, GEMINI, PI, Format
-from kizuki.actors.upstream.opencode import SessionReader
-from kizuki.actors.upstream.rows import Classified, RowClass
-from kizuki.actors.upstream.scanning import reader_at, scan_whole_file
-from kizuki.actors.upstream.tables import Reader
+from kizuki.actors.upstream.files.follower import Follower
+from kizuki.actors.upstream.formats.formats import CODEX, FORMATS, GEMINI, PI, Format
+from kizuki.actors.upstream.formats.opencode import SessionReader
+from kizuki.actors.upstream.formats.rows import Classified, RowClass
+from kizuki.actors.upstream.formats.scanning import reader_at, scan_whole_file
+from kizuki.actors.upstream.formats.tables import Reader
 
 NOON = "2026-11-02T12:00:00.000Z"
 NOON_MS = 1_793_620_800_000
@@ -137,9 +137,7 @@ def codex_transcript() -> bytes:
     rows = [
         b"\xef\xbb\xbf" + codex_row("session_meta", 0, id="t-1", source="cli", base_instructions="x" * 3_000) + b"\r",
         codex_row("event_msg", 1, type="task_started", turn_id="r-1")
-        + codex_row(
-            "response_item", 1, type="message", role="user", content=content, internal_chat_message_metadata_passthrough=kinds
-        ),
+        + codex_row("response_item", 1, type="message", role="user", content=content, internal_chat_message_metadata_passthrough=kinds),
         codex_row("event_msg", 1, type="user_message", message="rename – é😀"),
         b'{"timestamp":"2026',
         codex_row("response_item", 2, type="function_call_output", output="y" * 4_000),

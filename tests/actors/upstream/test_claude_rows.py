@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kizuki.actors.upstream.catalog import Happening
-from kizuki.actors.upstream.claude import PENDING_MAX, TranscriptReader, is_subagent_path, shape_of
-from kizuki.actors.upstream.rows import Classified, Confidence, RowClass, Unreadable
-from kizuki.actors.upstream.tables import SEEN_MAX, WRITE_DELAY_MS
+from kizuki.actors.upstream.formats.claude import PENDING_MAX, TranscriptReader, is_subagent_path, shape_of
+from kizuki.actors.upstream.formats.rows import Classified, Confidence, RowClass, Unreadable
+from kizuki.actors.upstream.formats.tables import SEEN_MAX, WRITE_DELAY_MS
 
 NOON = "2026-11-02T12:00:00.000Z"
 NOON_MS = 1_793_620_800_000

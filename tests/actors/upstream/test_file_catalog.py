@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from kizuki.actors.upstream import compressed
 from kizuki.actors.upstream.catalog import (
     Activity,
     Catalog,
@@ -26,11 +25,12 @@ from kizuki.actors.upstream.catalog import (
     Probe,
     ThreadNotFound,
 )
-from kizuki.actors.upstream.file_catalog import CatalogBusy, FileCatalog
-from kizuki.actors.upstream.file_check import end_of
-from kizuki.actors.upstream.file_marker import FileMarker
-from kizuki.actors.upstream.follower import Follower, Marker, Scan
-from kizuki.actors.upstream.formats import CLAUDE, CODEX, GEMINI, PI, CannotFollow
+from kizuki.actors.upstream.files import compressed
+from kizuki.actors.upstream.files.catalog import CatalogBusy, FileCatalog
+from kizuki.actors.upstream.files.check import end_of
+from kizuki.actors.upstream.files.follower import Follower, Marker, Scan
+from kizuki.actors.upstream.files.marker import FileMarker
+from kizuki.actors.upstream.formats.formats import CLAUDE, CODEX, GEMINI, PI, CannotFollow
 from kizuki.actors.upstream.installed import installed_catalogs
 from kizuki.storage.records import Address
 

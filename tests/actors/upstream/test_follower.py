@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
-from kizuki.actors.upstream.follower import Follower, Marker, Restart, Scan
-from kizuki.actors.upstream.lines import ROW_MAX_BYTES, LineAssembler
-from kizuki.actors.upstream.parsing import values_on
-from kizuki.actors.upstream.rows import Unreadable
+from kizuki.actors.upstream.files.follower import Follower, Marker, Restart, Scan
+from kizuki.actors.upstream.files.lines import ROW_MAX_BYTES, LineAssembler
+from kizuki.actors.upstream.files.parsing import values_on
+from kizuki.actors.upstream.formats.rows import Unreadable
 
 BROKEN = Unreadable("not JSON")
 OVERSIZED = Unreadable("oversized")

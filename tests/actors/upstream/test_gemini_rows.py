@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kizuki.actors.upstream.gemini import TranscriptReader, is_subagent_path
-from kizuki.actors.upstream.rows import Classified, Confidence, RowClass
+from kizuki.actors.upstream.formats.gemini import TranscriptReader, is_subagent_path
+from kizuki.actors.upstream.formats.rows import Classified, Confidence, RowClass
 
 NOON = "2026-11-02T12:00:00.000Z"
 NOON_MS = 1_793_620_800_000

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from kizuki.actors.upstream import opencode_catalog
 from kizuki.actors.upstream.catalog import Activity, Failed, Happening, Missing, Nothing, Outcome, Probe, ThreadNotFound
-from kizuki.actors.upstream.opencode_catalog import OVERLAP_MS, OpenCodeCatalog, database_path
-from kizuki.actors.upstream.opencode_database import opened
+from kizuki.actors.upstream.opencode import catalog as opencode_catalog
+from kizuki.actors.upstream.opencode.catalog import OVERLAP_MS, OpenCodeCatalog, database_path
+from kizuki.actors.upstream.opencode.database import opened
 from kizuki.storage.records import Address
 
 NOON_MS = 1_793_620_800_000

@@ -7,14 +7,14 @@ import json
 import pytest
 
 from kizuki.actors.upstream.catalog import Happening
-from kizuki.actors.upstream.opencode import (
+from kizuki.actors.upstream.formats.opencode import (
     INJECTED_MESSAGES,
     MESSAGES_MAX,
     MESSAGES_WITHOUT_TURNS,
     PARTS_WITHOUT_TURNS,
     SessionReader,
 )
-from kizuki.actors.upstream.rows import Classified, Confidence, RowClass
+from kizuki.actors.upstream.formats.rows import Classified, Confidence, RowClass
 
 NOON_MS = 1_793_620_800_000
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from kizuki.actors.upstream.catalog import Happening
-from kizuki.actors.upstream.pi import TYPES_WITHOUT_TURNS, TranscriptReader
-from kizuki.actors.upstream.rows import Classified, Confidence, RowClass
+from kizuki.actors.upstream.formats.pi import TYPES_WITHOUT_TURNS, TranscriptReader
+from kizuki.actors.upstream.formats.rows import Classified, Confidence, RowClass
 
 NOON = "2026-11-02T12:00:00.000Z"
 NOON_MS = 1_793_620_800_000

@@ -15,8 +15,7 @@ import pytest
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kizuki.actors.errors import InvalidArgument
-from kizuki.actors.hosting.node import node_app
-from kizuki.actors.upstream import remote, remote_http
+from kizuki.actors.hosting.node.app import node_app
 from kizuki.actors.upstream.catalog import (
     Activity,
     Catalog,
@@ -27,11 +26,13 @@ from kizuki.actors.upstream.catalog import (
     Probe,
     ThreadNotFound,
 )
-from kizuki.actors.upstream.file_catalog import FileCatalog
-from kizuki.actors.upstream.formats import CLAUDE
-from kizuki.actors.upstream.remote import RemoteCatalog
-from kizuki.actors.upstream.remote_http import NodeUnavailable
-from kizuki.actors.upstream.scanning import scan_whole_file
+from kizuki.actors.upstream.files.catalog import FileCatalog
+from kizuki.actors.upstream.formats.formats import CLAUDE
+from kizuki.actors.upstream.formats.scanning import scan_whole_file
+from kizuki.actors.upstream.remote import catalog as remote
+from kizuki.actors.upstream.remote import http as remote_http
+from kizuki.actors.upstream.remote.catalog import RemoteCatalog
+from kizuki.actors.upstream.remote.http import NodeUnavailable
 from kizuki.storage.records import Address
 from tests.hosting.nodes import BOX, NOON_MS, TOKEN, append, moved, row, serving
 

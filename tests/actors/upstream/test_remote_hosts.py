@@ -10,13 +10,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from kizuki.actors.errors import InvalidArgument
-from kizuki.actors.hosting.node import node_app
+from kizuki.actors.hosting.node.app import node_app
 from kizuki.actors.upstream.catalog import Activity, Catalog, Discovered, Failed, Nothing, Outcome, Probe, Start, ThreadNotFound
-from kizuki.actors.upstream.file_catalog import FileCatalog
-from kizuki.actors.upstream.formats import CLAUDE, CODEX
-from kizuki.actors.upstream.opencode_catalog import OpenCodeCatalog
-from kizuki.actors.upstream.remote import RemoteCatalog
-from kizuki.actors.upstream.remote_hosts import HostsCatalog, across_hosts
+from kizuki.actors.upstream.files.catalog import FileCatalog
+from kizuki.actors.upstream.formats.formats import CLAUDE, CODEX
+from kizuki.actors.upstream.opencode.catalog import OpenCodeCatalog
+from kizuki.actors.upstream.remote.catalog import RemoteCatalog
+from kizuki.actors.upstream.remote.hosts import HostsCatalog, across_hosts
 from kizuki.storage.records import Address
 from tests.hosting.nodes import BOX, NOON_MS, TOKEN, append, row, serving
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from kizuki.actors.upstream.claude import TranscriptReader
-from kizuki.actors.upstream.follower import Follower
-from kizuki.actors.upstream.lines import ROW_MAX_BYTES
-from kizuki.actors.upstream.rows import Classified, RowClass
-from kizuki.actors.upstream.scanning import reader_at, scan_whole_file
-from kizuki.actors.upstream.tally import OTHER_SHAPES, SHAPES_MAX, Tally
+from kizuki.actors.upstream.files.follower import Follower
+from kizuki.actors.upstream.files.lines import ROW_MAX_BYTES
+from kizuki.actors.upstream.formats.claude import TranscriptReader
+from kizuki.actors.upstream.formats.rows import Classified, RowClass
+from kizuki.actors.upstream.formats.scanning import reader_at, scan_whole_file
+from kizuki.actors.upstream.formats.tally import OTHER_SHAPES, SHAPES_MAX, Tally
 
 FIXTURES = Path(__file__).resolve().parents[4] / "shared" / "fixtures" / "claude"
 COMMAND = "<command-message>review runs</command-message>\n<command-name>/review</command-name>"

@@ -1,0 +1,1 @@
+"""`kizuki serve-node`: this machine's catalogs for gateways elsewhere."""

@@ -1,0 +1,1 @@
+"""The catalog of OpenCode, which keeps its sessions in a database."""
