@@ -58,7 +58,7 @@ def project(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
     here = Path(__file__).parent
     shutil.copy(here.parent / "pyproject.toml", pytester.path)
     shutil.copy(here / "conftest.py", pytester.path)
-    pytester.mkdir("tests")
+    shutil.copy(here / "postgres.py", pytester.mkdir("tests"))
     monkeypatch.setenv("KIZUKI_CI", "1")
     return pytester
 
