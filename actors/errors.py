@@ -7,6 +7,7 @@ error message is one short line whatever was passed.
 from __future__ import annotations
 
 _SHOWN_MAX = 80
+_REASON_MAX = 400
 
 
 def shown(value: object) -> str:
@@ -15,6 +16,12 @@ def shown(value: object) -> str:
     text = _repr(value[: _SHOWN_MAX + 1] if isinstance(value, str) else value)
     escaped = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[: _SHOWN_MAX + 1])
     return escaped if len(escaped) <= _SHOWN_MAX else escaped[: _SHOWN_MAX - 1] + "…"
+
+
+def _one_line(text: str) -> str:
+    """A reason of our own making, whole within reason, with everything unprintable escaped."""
+    line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text[:_REASON_MAX])
+    return line if len(text) <= _REASON_MAX else f"{line}…"
 
 
 def _repr(value: object) -> str:
@@ -107,7 +114,8 @@ class GatewayClosed(KizukiError):
 
 
 class StoreUnavailable(KizukiError):
-    """The database could not do what the call needed. Nothing is known to have changed; the call may be tried again."""
+    """The database could not do what the call needed. Nothing is known to have changed; unless the reason says that it is for
+    good, the call may be tried again."""
 
     def __init__(self, operation: str, reason: object) -> None:
         super().__init__(operation, reason)
@@ -115,7 +123,7 @@ class StoreUnavailable(KizukiError):
         self.reason = reason
 
     def __str__(self) -> str:
-        return f"the database failed in {shown(self.operation)}: {shown(str(self.reason))}; the call may be tried again"
+        return f"{self.operation}: the database failed: {_one_line(str(self.reason))}"
 
 
 class DispatchRefused(KizukiError):

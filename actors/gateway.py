@@ -277,7 +277,10 @@ class Gateway:
 
     @operation
     async def drain(self, key: str, *, notices_max: int | None = None) -> list[Notice]:
-        """Take and acknowledge in one step, for hosts that have no end of a turn. A failing database shows nothing, or shows it again."""
+        """Take and acknowledge in one step, for hosts that have no end of a turn. A failing database shows nothing, or shows it again.
+
+        One step is one step for a cancelled caller, too: what was taken by then counts as shown. Who may be cancelled uses `turn`.
+        """
         limit = self._config.notices_max if notices_max is None else _notices_max(notices_max)
         try:
             source = await self._watching_session(key)

@@ -68,7 +68,7 @@ class Sender:
     ) -> dict[str, Any]:
         reply: Reply = None
         try:
-            dispatched = await self._callbacks.start(dispatch, sender, receiver, message)
+            dispatched = _checked(await self._callbacks.start(dispatch, sender, receiver, message))
             reply = dispatched.reply
             received_by = canonical_key(dispatched.session_key)
         except DispatchRefused as refusal:
@@ -100,6 +100,12 @@ class Sender:
         except Exception as error:  # noqa: BLE001 - the host's own code, as above
             return {"status": "error", "reason": _what_failed(error)}
         return {"status": "accepted"} if text is None else {"status": "ok", "reply": text}
+
+
+def _checked(answer: object) -> Dispatched:
+    if isinstance(answer, Dispatched):
+        return answer
+    raise TypeError(f"dispatch must return Dispatched(session_key=...) once it has delivered, and returned {type(answer).__name__}")
 
 
 def _failed(status: str, session_key: str, reason: str) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from .summaries import Language, render
 LIMIT_MAX: Final = 200
 _DIGITS: Final = re.compile(r"[0-9]{1,40}", re.ASCII)
 _GAP_HINT: Final[dict[Language, str]] = {
-    "en": "Changes before earliestAvailableSequence are gone: refresh the whole state with sessions_history.",
-    "ja": "earliestAvailableSequence より前の変更は失われています。sessions_history で状態全体を取得し直してください。",
+    "en": "Some of the changes after this version are no longer kept: refresh the whole state with sessions_history.",
+    "ja": "このバージョン以降の変更の一部はもう保存されていません。sessions_history で状態全体を取得し直してください。",
 }
 
 Status = Callable[[Address], str]

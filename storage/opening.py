@@ -68,4 +68,5 @@ def _sqlite_path(url: str) -> Path:
     path = rest[1:] if separator else url
     if not path or path == ":memory:":
         raise StoreError(f"cannot open {url!r}: a database must be a file, since several connections share it")
-    return Path(path)
+    # A path out of a settings file or a variable has met no shell that would have known the home folder.
+    return Path(path).expanduser() if path.startswith("~/") else Path(path)

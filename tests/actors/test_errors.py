@@ -52,7 +52,7 @@ def test_every_error_survives_pickling(error: KizukiError) -> None:
         (ERRORS[1], "limit is 0: it must be 1 to 200"),
         (ERRORS[2], "no session 'agent:main:x' of agent 'main': it must have been opened, spawned, watched or recorded before"),
         (UnknownSession("agent:main:x"), "no session 'agent:main:x': it must have been opened, spawned, watched or recorded before"),
-        (ERRORS[4], "the database failed in 'watch': 'disk full'; the call may be tried again"),
+        (ERRORS[4], "watch: the database failed: disk full"),
         (ERRORS[5], "the message was refused: 'not today'"),
         (ERRORS[6], "no thread 't1' on host 'local': it must be one that the catalog 'fake' lists"),
         (ERRORS[7], "the catalog 'fake' failed: 'no disk'; the call may be tried again"),

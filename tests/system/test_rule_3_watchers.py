@@ -729,3 +729,12 @@ async def test_deleting_a_watcher_during_its_turn(gateway: Gateway) -> None:
         assert await gateway.delete_session(MAIN) is True
     with pytest.raises(UnknownSession):
         await gateway.pending(MAIN)
+
+
+async def test_a_dispatch_without_an_answer(opening: Opening) -> None:
+    """Rule 3.3: a dispatch that returns no Dispatched is an error that says what it must return."""
+    async with opening(dispatch=lambda *_: None) as gateway:
+        result = await gateway.sessions_send(MAIN, CHILD, "hello", watch=True)
+        assert result["status"] == "error"
+        assert "dispatch must return Dispatched(session_key=...)" in result["reason"]
+        assert "watched" not in result
