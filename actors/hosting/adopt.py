@@ -14,6 +14,7 @@ from ..errors import UnknownThread
 from ..gateway import Session, open_gateway
 from ..keys import canonical_agent_id, watcher_address
 from ..upstream.catalog import Catalog
+from .columns import Column, flexible, folded
 from .discovery import discovered, named_catalog, persons_own, thread_row
 from .exits import CommandFailed, ExitCode
 from .output import Cut, console, printable, since, table, text, write_json
@@ -85,9 +86,10 @@ def _show_threads(output: Console, document: Document, now_ms: int) -> None:
     if not document["threads"]:
         output.print(Text("no sessions", "dim"))
         return
-    made = table("UPDATED", "THREAD", "TITLE", flexible=("TITLE",))
+    made = table(Column("UPDATED", goes=1), folded("THREAD"), flexible("TITLE"), folded("SESSION"))
     for row in document["threads"]:
-        made.add_row(text(since(row["updatedAt"], now_ms), "dim"), text(row["threadId"]), Cut(row["title"] or ""))
+        updated = text(since(row["updatedAt"], now_ms), "dim")
+        made.add_row(updated, text(row["threadId"]), Cut(row["title"] or ""), text(row["sessionKey"]))
     output.print(made)
     left = document["total"] - len(document["threads"])
     if left:

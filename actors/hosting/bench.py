@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 from rich.console import Console
 from rich.text import Text
 
+from .columns import flexible, number
 from .exits import CommandFailed, ExitCode
 from .output import console, printable, table, text, write_json_line
 
@@ -75,9 +76,7 @@ def _document(row: Row) -> dict[str, Any]:
 
 
 def _show(output: Console, rows: Sequence[Row]) -> None:
-    made = table(
-        "SUITE", "WHAT", "VALUE", "UNIT", "BASELINE", "RATIO", "TARGET", "", right=("VALUE", "BASELINE", "RATIO"), flexible=("WHAT",)
-    )
+    made = table("SUITE", flexible("WHAT"), number("VALUE"), "UNIT", number("BASELINE"), number("RATIO"), "TARGET", "")
     for row in rows:
         values = (_number(row.value), text(row.unit), _number(row.baseline), _number(row.ratio), text(row.target or ""))
         made.add_row(text(row.suite), text(row.name), *values, _verdict(row))

@@ -24,6 +24,7 @@ from ..gateway import Gateway, open_gateway
 from ..logs import logger
 from ..notices import Notice
 from ..upstream.formats.scanning import FileReport, scan_whole_file
+from .columns import flexible, number
 from .exits import CommandFailed, ExitCode
 from .output import Cut, console, printable, table, text, write_json_line
 from .settings import Settings
@@ -83,7 +84,7 @@ def _nothing_behind_the_end(path: Path) -> FileReport:
 
 
 def _show_reports(output: Console, rows: Sequence[dict[str, Any]]) -> None:
-    made = table("FILE", "ROWS", "HUMAN TURNS", "UNKNOWN", right=("ROWS", "HUMAN TURNS", "UNKNOWN"), flexible=("FILE",))
+    made = table(flexible("FILE"), number("ROWS"), number("HUMAN TURNS"), number("UNKNOWN"))
     for row in rows:
         made.add_row(Cut(row["path"]), text(row["rows"]), text(row["humanTurns"], "green"), text(row["unknownRows"]))
     output.print(made)

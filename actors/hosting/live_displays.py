@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.text import Text
 
 from ..clock import SystemClock
+from .columns import Column, flexible, folded, number
 from .exits import ExitCode
 from .follow import HumanReporter, JsonReporter, Reporter
 from .live import Choice, Seen, View, watch_once, watch_until_cancelled
@@ -115,12 +116,15 @@ def _session_row(session: Seen) -> dict[str, Any]:
 
 
 def _table(view: View, now_ms: int) -> RenderableType:
-    made = table("SESSION", "LAST ACTOR", "VERSION", "LAST HUMAN TURN", "NOTICES", right=("VERSION",), flexible=("SESSION",))
+    made = table(
+        folded("SESSION"), flexible("NAME"), Column("LAST ACTOR", goes=2), number("VERSION", goes=3), Column("LAST HUMAN TURN", goes=1),
+        "NOTICES",
+    )  # fmt: skip
     for session in view.sessions:
         actor = text(session.last_actor or "-", _ACTOR_STYLES.get(session.last_actor or "", "dim"))
         human = text("-", "dim") if session.last_human_ms is None else text(since(session.last_human_ms, now_ms))
         pending = text("1 pending", "bold yellow") if session.pending else text("-", "dim")
-        made.add_row(Cut(session.name), actor, text(session.version), human, pending)
+        made.add_row(text(session.key), Cut(session.name), actor, text(session.version), human, pending)
     return Group(made, _footer(view)) if view.sessions else _footer(view)
 
 

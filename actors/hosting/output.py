@@ -9,20 +9,20 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
 from rich import box
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from .columns import Column, Manner, fit
+
 PIPE_WIDTH: Final = 100_000
 """Where nobody looks at a screen, nothing is cut."""
-_CUT_MIN: Final = 9
 _UNUSUAL: Final = re.compile(r"[^\x20-\x7e\n]")
 _TIMES: Final = ((60_000, 1_000, "s"), (3_600_000, 60_000, "min"), (86_400_000, 3_600_000, "h"), (30 * 86_400_000, 86_400_000, "d"))
 
@@ -92,15 +92,16 @@ def since(then_ms: int, now_ms: int) -> str:
 
 
 class Cut:
-    """A text that loses its middle where there is no room: the beginning and the end of a key tell the most."""
+    """A title or a path, which loses its middle where there is no room."""
 
     def __init__(self, value: object, style: str = "") -> None:
         self._text = printable(value)
         self._style = style
 
-    def __rich_measure__(self, _console: Console, options: ConsoleOptions) -> Measurement:
-        width = cell_len(self._text)
-        return Measurement(min(width, _CUT_MIN), width).with_maximum(options.max_width)
+    @property
+    def cell_len(self) -> int:
+        """How wide it is as a whole."""
+        return cell_len(self._text)
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
         yield Text(_cut(self._text, options.max_width), self._style, no_wrap=True, overflow="ellipsis")
@@ -116,14 +117,40 @@ def _cut(value: str, width: int) -> str:
     return f"{set_cell_size(value, width - 1 - cell_len(tail)).rstrip()}…{tail}"
 
 
-def table(*columns: str, right: Iterable[str] = (), flexible: Iterable[str] = ()) -> Table:
-    """A table with a rule under its head. Columns that are `flexible` give way where there is little room; the others never wrap."""
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1))
-    for name in columns:
-        made.add_column(
-            name,
-            justify="right" if name in tuple(right) else "left",
-            no_wrap=name not in tuple(flexible),
-            overflow="ellipsis",
-        )
-    return made
+Cell = Text | Cut
+
+
+class Grid:
+    """A table with a rule under its head, laid out anew for each width that it is shown in."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._columns = columns
+        self._rows: list[tuple[Cell, ...]] = []
+
+    def add_row(self, *cells: Cell) -> None:
+        """Add a row, with a cell for each column."""
+        self._rows.append(cells)
+
+    def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1))
+        widths = fit(self._columns, [self._natural(index) for index in range(len(self._columns))], options.max_width)
+        for index, width in widths.items():
+            _add_column(made, self._columns[index], width)
+        for row in self._rows:
+            made.add_row(*(row[index] for index in widths))
+        yield made
+
+    def _natural(self, index: int) -> int:
+        return max(cell_len(self._columns[index].name), *(row[index].cell_len for row in self._rows), 0)
+
+
+def _add_column(made: Table, column: Column, width: int) -> None:
+    whole = column.manner is Manner.WHOLE
+    made.add_column(
+        column.name, justify="right" if column.right else "left", width=width, no_wrap=whole, overflow="ellipsis" if whole else "fold"
+    )
+
+
+def table(*columns: Column | str) -> Grid:
+    """A table of these columns; a name alone is a column of short texts that are always whole."""
+    return Grid([Column(column) if isinstance(column, str) else column for column in columns])

@@ -10,7 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from .output import Cut, since, table, text
+from .columns import Column, flexible, folded, number
+from .output import Cut, Grid, since, table, text
 
 Row = Mapping[str, Any]
 
@@ -52,19 +53,19 @@ def show_changes(console: Console, changes: Row, now_ms: int) -> None:
         console.print(Text(f"more follow: --since {changes['nextChangesSince']}", "yellow"))
 
 
-def events_table(events: Iterable[Row], now_ms: int, *, with_session: bool) -> Table:
+def events_table(events: Iterable[Row], now_ms: int, *, with_session: bool) -> Grid:
     """Events, oldest first."""
-    session = ("SESSION",) if with_session else ()
-    made = table("SEQUENCE", "WHEN", *session, "ACTOR", "SUMMARY", right=("SEQUENCE",), flexible=(*session, "ACTOR", "SUMMARY"))
+    session = (folded("SESSION"),) if with_session else ()
+    made = table(number("SEQUENCE"), Column("WHEN", goes=2), *session, folded("ACTOR", goes=1), flexible("SUMMARY"))
     for event in events:
-        key = (Cut(event["sessionKey"]),) if with_session else ()
+        key = (text(event["sessionKey"]),) if with_session else ()
         made.add_row(text(event["sequence"]), text(since(event["occurredAt"], now_ms), "dim"), *key, _actor(event), _summary(event))
     return made
 
 
-def _actor(event: Row) -> Cut:
+def _actor(event: Row) -> Text:
     name = event["actorType"] if event.get("actorId") is None else f"{event['actorType']} {event['actorId']}"
-    return Cut(name, _ACTOR_STYLES.get(event["actorType"], ""))
+    return text(name, _ACTOR_STYLES.get(event["actorType"], ""))
 
 
 def _summary(event: Row) -> Text:
@@ -92,14 +93,14 @@ def show_sessions(console: Console, document: Row, now_ms: int) -> None:
         console.print(Text(f"{document['total']} in all", "dim"))
 
 
-def _sessions_table(sessions: Iterable[Row], now_ms: int, *, wide: bool) -> Table:
-    """Where there is no room for everything, parents and labels are left out rather than all columns cut."""
-    further = ("PARENT", "LABEL") if wide else ()
-    made = table("SESSION", "AGENT", "KIND", "VERSION", "UPDATED", *further, right=("VERSION",), flexible=("SESSION", *further))
+def _sessions_table(sessions: Iterable[Row], now_ms: int, *, wide: bool) -> Grid:
+    """Where there is no room for everything, parents and labels are left out rather than all keys folded."""
+    further = (folded("PARENT", goes=5), flexible("LABEL", goes=4)) if wide else ()
+    made = table(folded("SESSION"), Column("AGENT", goes=1), Column("KIND", goes=2), number("VERSION"), Column("UPDATED", goes=3), *further)
     for session in sessions:
         version, updated = text(session.get("stateVersion", "")), text(since(session["updatedAt"], now_ms), "dim")
-        extra = (Cut(session.get("parent", "")), Cut(session.get("label", ""))) if wide else ()
-        made.add_row(Cut(session["sessionKey"]), text(session["agentId"]), text(session["kind"]), version, updated, *extra)
+        extra = (text(session.get("parent", "")), Cut(session.get("label", ""))) if wide else ()
+        made.add_row(text(session["sessionKey"]), text(session["agentId"]), text(session["kind"]), version, updated, *extra)
     return made
 
 
@@ -109,14 +110,12 @@ def show_watches(console: Console, document: Row) -> None:
         console.print(Text("no watches", "dim"))
         return
     made = table(
-        "WATCHER", "TARGET", "SEEN", "NOTIFIED", "MATERIAL", "PENDING",
-        right=("SEEN", "NOTIFIED", "MATERIAL"), flexible=("WATCHER", "TARGET"),
-    )  # fmt: skip
+        folded("WATCHER"), folded("TARGET"), number("SEEN", goes=1), number("NOTIFIED", goes=3), number("MATERIAL", goes=2), "PENDING"
+    )
     for watch in document["watches"]:
         positions = (text(watch[name]) for name in ("lastSeen", "notified", "material"))
-        made.add_row(
-            Cut(watch["watcher"]), Cut(watch["target"]), *positions, Text("yes", "yellow") if watch["pending"] else Text("no", "dim")
-        )
+        pending = Text("yes", "yellow") if watch["pending"] else Text("no", "dim")
+        made.add_row(text(watch["watcher"]), text(watch["target"]), *positions, pending)
     console.print(made)
 
 

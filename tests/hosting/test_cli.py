@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import pty
+import re
 import signal
 import subprocess
 import sys
@@ -13,8 +14,10 @@ from pathlib import Path
 import pytest
 
 from kizuki.actors.hosting import bench as bench_command
-from tests.hosting.cast import MAIN
+from kizuki.actors.upstream.thread_key import thread_key
+from tests.hosting.cast import CHILD, MAIN
 from tests.hosting.conftest import Kizuki, command, run_process
+from tests.hosting.tools import CLAUDE_ID, append, claude_file, claude_row
 
 COMMANDS = ("demo", "status", "list", "events", "watches", "notices", "doctor", "prune", "watch", "adopt", "hook", "bench", "serve-node")
 
@@ -62,11 +65,33 @@ def test_colour_on_a_terminal(database: Path) -> None:
     assert "\x1b" not in plain
 
 
-def test_narrow_terminals(database: Path) -> None:
-    """No line is wider than the terminal."""
-    for name in ("list", "events", "watches"):
-        shown = on_a_terminal(name, "--db", database, environ={"NO_COLOR": "1", "COLUMNS": "60"})
-        assert max(len(line) for line in shown.splitlines()) <= 60
+NARROW = (("list", "SESSION"), ("events", "SESSION"), ("watches", "TARGET"), ("watch --once", "SESSION"), ("adopt claude", "SESSION"),
+          ("adopt claude", "THREAD"))  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [50])
+@pytest.mark.parametrize(("words", "name"), NARROW)
+def test_narrow_terminals(database: Path, tmp_path: Path, width: int, words: str, name: str) -> None:
+    """However narrow the terminal, no line is wider, and keys and thread ids are shown with every character."""
+    append(claude_file(tmp_path / "home" / ".claude"), claude_row("1"))
+    adopted = thread_key("main", "claude", "local", CLAUDE_ID)
+    if name == "THREAD":
+        expected = CLAUDE_ID
+    else:
+        expected = adopted if words in ("watch --once", "adopt claude") else CHILD
+    environ = {"NO_COLOR": "1", "COLUMNS": str(width), "KIZUKI_DB": str(database)}
+    shown = on_a_terminal(*words.split(), environ=environ)
+    assert max(len(line) for line in shown.splitlines()) <= width
+    assert expected in _column(shown, name)
+
+
+def _column(shown: str, name: str) -> str:
+    """What stands under one heading, put together again."""
+    head, _, *lines = shown.splitlines()
+    start = head.index(name)
+    further = re.search(r"   \S", head[start:])
+    end = start + further.start() if further else None
+    return "".join(line[start:end].strip() for line in lines)
 
 
 def test_no_colour_in_a_pipe(database: Path) -> None:

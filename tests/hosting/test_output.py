@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from kizuki.actors.hosting.columns import Column, fit, flexible, folded, number
 from kizuki.actors.hosting.output import Cut, console, printable, since, table, text, to_json
 
 NOW = 1_767_225_600_000
@@ -62,16 +63,40 @@ def test_keys_are_no_markup() -> None:
     assert printed(text("[red]agent[/red]:smile:"), width=80).strip() == "[red]agent[/red]:smile:"
 
 
-def test_keys_lose_their_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a narrow terminal a key is cut in its middle, and no line is wider than the terminal."""
-    made = table("KEY", "N", flexible=("KEY",))
-    made.add_row(Cut("agent:main:subagent:" + "x" * 40 + ":child"), text(12345))
+KEY = "agent:main:subagent:" + "x" * 20 + ":child"
+
+
+def test_titles_lose_their_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a narrow terminal a title is cut in its middle, and no line is wider than the terminal."""
+    made = table(flexible("TITLE"), number("N"))
+    made.add_row(Cut("about the parser and its many tokens"), text(12345))
     monkeypatch.setenv("NO_COLOR", "1")
-    assert printed(made, width=30).splitlines() == [
-        "KEY                      N    ",
-        "──────────────────────────────",
-        "agent:main:…xxxx:child   12345",
+    assert [line.rstrip() for line in printed(made, width=30).splitlines()] == [
+        "TITLE                      N",
+        "────────────────────────────",
+        "about the…ny tokens    12345",
     ]
+
+
+@pytest.mark.parametrize("width", [20, 30, 50, 80])
+def test_keys_are_folded(width: int) -> None:
+    """In a narrow terminal a key goes on in the next line, without losing a character, and no line is wider than the terminal."""
+    made = table(folded("KEY"), Column("WHEN", goes=1))
+    made.add_row(text(KEY), text("3 min ago"))
+    _, _, *lines = printed(made, width=width).splitlines()
+    assert "".join(lines).replace(" ", "").replace("3minago", "") == KEY
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize(
+    ("room", "widths"),
+    [(83, {0: 40, 1: 10, 2: 8, 3: 14}), (60, {0: 17, 1: 10, 2: 8, 3: 14}), (54, {0: 16, 1: 10, 2: 8, 3: 9}), (53, {0: 23, 2: 8, 3: 14}),
+     (41, {0: 16, 2: 8, 3: 9}), (40, {0: 21, 3: 14}), (5, {0: 16, 3: 9})],
+)  # fmt: skip
+def test_which_columns_go(room: int, widths: dict[int, int]) -> None:
+    """Columns first become as narrow as they may, then the least important go; a key's column never does."""
+    columns = (folded("KEY"), Column("WHEN", goes=2), number("N", goes=1), flexible("WORDS"))
+    assert fit(columns, (40, 10, 8, 14), room) == widths
 
 
 def test_wide_characters_are_cut_by_their_width() -> None:
@@ -81,7 +106,7 @@ def test_wide_characters_are_cut_by_their_width() -> None:
 
 def test_pipes_are_not_cut() -> None:
     """What is no terminal gets every key whole, and no escape sequences."""
-    made = table("KEY", flexible=("KEY",))
+    made = table(flexible("KEY"))
     made.add_row(Cut("k" * 300, "red"))
     shown = printed(made, width=0, terminal=False)
     assert "k" * 300 in shown
