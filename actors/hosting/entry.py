@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run a hook, or the command line."""
     arguments = sys.argv[1:]
-    if arguments[:1] == ["hook"] and len(arguments) > 1 and not {"-h", "--help"} & set(arguments):
+    if arguments[:1] == ["hook"] and not {"-h", "--help"} & set(arguments):
         from .hook import run_hook
 
         run_hook(arguments[1:])

@@ -47,11 +47,13 @@ class Options(NamedTuple):
 def run_hook(arguments: Sequence[str]) -> NoReturn:
     """Answer one event, as the words of the command line say, and end the process."""
     try:
-        options = _options(arguments[1:])
+        tool, *words = arguments or ("",)
+        _check_tool(tool)
+        options = _options(words)
     except ValueError as error:
         complain(str(error))
         os._exit(0)
-    answer_event(arguments[0], options)
+    answer_event(tool, options)
 
 
 def answer_event(tool: str, options: Options) -> NoReturn:
@@ -67,6 +69,8 @@ def answer_event(tool: str, options: Options) -> NoReturn:
 
 
 def _check_tool(tool: str) -> None:
+    if not tool:
+        raise ValueError(f"name the tool: {', '.join(TOOLS)}")
     if tool not in TOOLS:
         raise ValueError(f"there is no tool {tool!r}, but {', '.join(TOOLS)}")
 

@@ -270,8 +270,10 @@ def test_what_is_no_event(watching: Path, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("hook", "none"), ("hook", "claude", "--what"), ("hook", "claude", "extra"), ("hook", "claude", "--deadline", "soon")]
-)
+    "arguments",
+    [("hook",), ("hook", ""), ("hook", "--db", "s.db"), ("hook", "none"), ("hook", "claude", "--what"), ("hook", "claude", "extra"),
+     ("hook", "claude", "--deadline", "soon")],
+)  # fmt: skip
 def test_wrong_arguments(arguments: tuple[str, ...]) -> None:
     """A hook that is called wrongly must not end with the code that vetoes a prompt."""
     ended = run_process(*arguments, stdin=event())
