@@ -9,13 +9,15 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
+from ...storage.records import Address
 from ..clock import SystemClock
 from ..errors import UnknownThread
 from ..gateway import Session, open_gateway
 from ..keys import canonical_agent_id, watcher_address
-from ..upstream.catalog import Catalog
+from ..upstream.adoption import adopted_address
+from ..upstream.catalog import Catalog, ThreadNotFound
 from .columns import Column, flexible, folded
-from .discovery import discovered, named_catalog, persons_own, thread_row
+from .discovery import UNREADABLE, discovered, named_catalog, persons_own, thread_row
 from .exits import CommandFailed, ExitCode
 from .output import Cut, console, printable, since, table, text, write_json
 from .settings import Settings
@@ -47,9 +49,11 @@ def run_list(catalog: str, agent_id: str, limit: int, *, with_children: bool, as
 def run_adopt(settings: Settings, catalog: str, thread_id: str, adoption: Adoption, *, as_json: bool) -> ExitCode:
     """Adopt a thread into the database, and print its session."""
     source = named_catalog(catalog)
-    if adoption.watcher is not None and watcher_address(adoption.watcher) is None:
-        raise CommandFailed(f"{printable(adoption.watcher)} cannot watch: only keys like agent:main:main can", ExitCode.USAGE)
+    if adoption.watcher is not None:
+        address = adopted_address(catalog, adoption.host_id, thread_id, adoption.agent_id, adoption.key)
+        _check_watcher(adoption.watcher, address)
     try:
+        asyncio.run(_look(source, thread_id, adoption.host_id))
         document = asyncio.run(_adopt(settings, source, thread_id, adoption))
     except UnknownThread as error:
         raise CommandFailed(f"{error}: kizuki adopt {catalog}", ExitCode.NOT_FOUND) from error
@@ -58,6 +62,24 @@ def run_adopt(settings: Settings, catalog: str, thread_id: str, adoption: Adopti
     else:
         _show_adopted(console(), document)
     return ExitCode.OK
+
+
+def _check_watcher(watcher: str, adopted: Address) -> None:
+    address = watcher_address(watcher)
+    if address is None:
+        raise CommandFailed(f"{printable(watcher)} cannot watch: only keys like agent:main:main can", ExitCode.USAGE)
+    if address == adopted:
+        raise CommandFailed(f"{printable(watcher)} is the adopted session itself, which cannot watch itself", ExitCode.USAGE)
+
+
+async def _look(catalog: Catalog, thread_id: str, host_id: str) -> None:
+    """Raise `UnknownThread` where there is no such thread: a gateway that is opened to say so would leave a database behind."""
+    try:
+        await catalog.link(thread_id, host_id)
+    except ThreadNotFound as error:
+        raise UnknownThread(catalog.name, thread_id, host_id) from error
+    except UNREADABLE as error:
+        raise CommandFailed(f"{catalog.name} cannot be read: {printable(error)}") from error
 
 
 async def _threads(catalog: Catalog, agent_id: str, limit: int, *, with_children: bool) -> Document:
@@ -100,5 +122,3 @@ def _show_adopted(output: Console, document: Document) -> None:
     output.print(Text.assemble(("adopted  ", "green"), text(document["sessionKey"], "bold")), soft_wrap=True)
     if document.get("watched"):
         output.print(Text.assemble(("watched by  ", "dim"), text(document["watcher"])), soft_wrap=True)
-    elif "watched" in document:
-        output.print(Text("a session cannot watch itself", "yellow"))

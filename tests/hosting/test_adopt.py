@@ -83,14 +83,14 @@ def test_newest_first_and_limited(kizuki: Kizuki, home: Path) -> None:
 
 
 def test_what_is_not_there(kizuki: Kizuki, home: Path, tmp_path: Path) -> None:
-    """An unknown thread ends with 3, an unknown catalog with 2; both say what is allowed, and nothing is adopted."""
+    """An unknown thread ends with 3, an unknown catalog with 2; both say what is allowed, and no database is made."""
     all_tools(home)
     missing = kizuki("adopt", "claude", "none", "--db", tmp_path / "a.db")
     assert (missing.code, "kizuki adopt claude" in missing.err) == (3, True)
     unknown = kizuki("adopt", "cursor")
     assert (unknown.code, "claude, codex, pi, gemini, opencode" in unknown.err) == (2, True)
-    assert kizuki("list", "--json", "--db", tmp_path / "a.db").document["sessions"] == []
     assert kizuki("adopt", "claude", CLAUDE_ID, "--host", "other", "--db", tmp_path / "a.db").code == 3
+    assert not (tmp_path / "a.db").exists()
     assert kizuki("adopt", "pi", "--json", "--limit", 1).document["total"] == 1
 
 
@@ -102,10 +102,13 @@ def test_a_tool_that_was_never_used(kizuki: Kizuki) -> None:
 
 
 def test_wrong_watchers_and_keys(kizuki: Kizuki, home: Path, tmp_path: Path) -> None:
-    """A key that can never watch is refused before anything is adopted; a session of another name and agent can be asked for."""
+    """A key that can never watch, or is the adopted one, is refused before anything is done; another name and agent can be asked for."""
     all_tools(home)
     database = tmp_path / "a.db"
     assert kizuki("adopt", "claude", CLAUDE_ID, "--watcher", "global", "--db", database).code == 2
+    itself = kizuki("adopt", "claude", CLAUDE_ID, "--watcher", thread_key("main", "claude", "local", CLAUDE_ID), "--db", database)
+    assert (itself.code, "cannot watch itself" in itself.err) == (2, True)
+    assert kizuki("adopt", "claude", CLAUDE_ID, "--key", MAIN, "--watcher", "Agent:MAIN:main", "--db", database).code == 2
     assert not database.exists()
     assert kizuki("adopt", "claude", "--watcher", MAIN).code == 2
     named = kizuki("adopt", "claude", CLAUDE_ID, "--key", "agent:ops:notes", "--json", "--db", database).document
