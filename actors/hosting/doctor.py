@@ -103,7 +103,8 @@ def _examined(db: str) -> Examination | Served | StoreError:
     try:
         if not is_file(db):
             return asyncio.run(_asked(db))
-        return examine(database_file(db))
+        path = database_file(db)
+        return StoreError("this is a folder, not a database") if path.is_dir() else examine(path)
     except StoreError as error:
         return error
 

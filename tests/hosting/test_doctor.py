@@ -70,6 +70,14 @@ def test_broken_invariants(kizuki: Kizuki, database: Path, invariant: str, fault
     assert found["advice"]
 
 
+def test_a_folder(kizuki: Kizuki, tmp_path: Path) -> None:
+    """A folder in the place of a database is a problem that says what it is."""
+    ended = kizuki("doctor", "--json", "--db", tmp_path)
+    (found,) = (row for row in ended.document["checks"] if row["check"] == "database")
+    assert (ended.code, found["verdict"]) == (1, "problem")
+    assert "this is a folder, not a database" in found["detail"]
+
+
 def test_pruned(kizuki: Kizuki, database: Path) -> None:
     """Pruning breaks no invariant."""
     assert kizuki("prune", "--rows", 2, "--db", database).code == 0
