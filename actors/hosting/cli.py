@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import inspect
 import os
 import sys
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from ..summaries import Language
     from .settings import Settings
 
+OUTPUT_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""How writing fails. Nothing but standard output is written here: what becomes of a database is told by `KizukiError`."""
 EXIT_CODES: Final = "Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 history gap."
 
 
@@ -213,7 +216,12 @@ def status(
     from .tables import show_status
 
     settings = _settings(db, config, language)
-    document = _answer(settings, as_json, lambda store, lang: documents.status(store, key, agent, since, limit, lang), show_status)
+    document = _answer(
+        settings,
+        as_json,
+        lambda store, lang: documents.status(store, key, agent, since, limit, lang),
+        lambda output, document, now_ms: show_status(output, document, now_ms, after=since or 0),
+    )
     if document.get("stateChanges", {}).get("historyGap"):
         raise typer.Exit(ExitCode.HISTORY_GAP)
 
@@ -359,6 +367,9 @@ def watch(
 
     With FILE each transcript becomes a watched session, and what people say in it becomes notices.
 
+    A notice that was shown is acknowledged, and not shown again: in the table, which goes on showing it, when you leave; everywhere
+    else as soon as it was shown.
+
     The session agent:main:watch watches them all. Sessions, events and positions are in the database (kizuki.db here, unless you
     name another), where the other commands find them. Ctrl-C ends it.
     """
@@ -445,7 +456,17 @@ _command("kizuki serve-node", "kizuki serve-node --host 192.0.2.7 --host-id box 
 
 def main() -> None:
     """Run the command line."""
-    app(prog_name="kizuki")
+    try:
+        try:
+            app(prog_name="kizuki")
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.errno not in OUTPUT_FULL:
+            raise
+        _drop_standard_output()
+        complain(CommandFailed(f"standard output cannot be written: {error.strerror or error}"))
+        sys.exit(ExitCode.ERROR)
 
 
 if __name__ == "__main__":

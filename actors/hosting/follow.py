@@ -128,7 +128,7 @@ class HumanReporter:
     def notice(self, notice: Notice, delta: dict[str, Any], path: str) -> None:
         self._output.print(Text.assemble(("notice     ", "bold yellow"), text(path, "bold")), soft_wrap=True)
         self._output.print(text(notice.text))
-        show_changes(self._output, delta, SystemClock().now_ms())
+        show_changes(self._output, delta, SystemClock().now_ms(), after=notice.changes_since)
         self._output.file.flush()
 
     def progress(self, line: str) -> None:

@@ -21,7 +21,7 @@ WIDE: Final = 100
 _ACTOR_STYLES: Final = {"human": "green", "agent": "cyan", "system": "dim"}
 
 
-def show_status(console: Console, document: Row, now_ms: int) -> None:
+def show_status(console: Console, document: Row, now_ms: int, *, after: int) -> None:
     """One session, and the changes that were asked for."""
     facts = Table.grid(padding=(0, 2))
     for name, value in _status_facts(document):
@@ -31,7 +31,7 @@ def show_status(console: Console, document: Row, now_ms: int) -> None:
     changes = document.get("stateChanges")
     if changes is not None:
         console.print()
-        show_changes(console, changes, now_ms)
+        show_changes(console, changes, now_ms, after=after, head=document["stateVersion"])
 
 
 def _status_facts(document: Row) -> Iterable[tuple[str, Text]]:
@@ -41,16 +41,25 @@ def _status_facts(document: Row) -> Iterable[tuple[str, Text]]:
     yield "state version", text(document["stateVersion"])
 
 
-def show_changes(console: Console, changes: Row, now_ms: int) -> None:
-    """A delta: its events, and what the reader must know beside them."""
+def show_changes(console: Console, changes: Row, now_ms: int, *, after: int, head: int | None = None) -> None:
+    """What changed after a version: the events, and what the reader must know beside them. `head` is the state version, if known."""
     if changes["historyGap"]:
-        console.print(Text.assemble(("history gap  ", "bold red"), text(changes["hint"])))
+        console.print(Text.assemble(("history gap  ", "bold red"), _gap(changes, after, head)))
+        if not changes["events"]:
+            return
     if not changes["events"]:
         console.print(Text("no changes", "dim"))
         return
     console.print(events_table(changes["events"], now_ms, with_session=False))
     if changes["truncated"]:
         console.print(Text(f"more follow: --since {changes['nextChangesSince']}", "yellow"))
+
+
+def _gap(changes: Row, after: int, head: int | None) -> str:
+    earliest = changes.get("earliestAvailableSequence")
+    last = head if earliest is None else earliest - 1
+    gone = f"Changes after version {after}" + ("" if last is None else f" up to {last}")
+    return f"{gone} are no longer kept; read the whole state from the host (sessions_history)."
 
 
 def events_table(events: Iterable[Row], now_ms: int, *, with_session: bool) -> Grid:

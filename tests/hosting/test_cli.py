@@ -42,6 +42,11 @@ def test_help(kizuki: Kizuki, name: str) -> None:
     assert f"$ kizuki {name}" in ended.out
 
 
+def test_help_of_watch(kizuki: Kizuki) -> None:
+    """The help of `watch` says when the notices that it shows are acknowledged."""
+    assert "A notice that was shown is acknowledged" in kizuki("watch", "--help").out
+
+
 def test_all_commands(kizuki: Kizuki) -> None:
     """The help of `kizuki` lists each command and the exit codes; without a command it is a usage error."""
     ended = kizuki("-h")
@@ -65,23 +70,20 @@ def test_colour_on_a_terminal(database: Path) -> None:
     assert "\x1b" not in plain
 
 
-NARROW = (("list", "SESSION"), ("events", "SESSION"), ("watches", "TARGET"), ("watch --once", "SESSION"), ("adopt claude", "SESSION"),
-          ("adopt claude", "THREAD"))  # fmt: skip
+ADOPTED = thread_key("main", "claude", "local", CLAUDE_ID)
+NARROW = (
+    ("list", "SESSION", CHILD), ("events", "SESSION", CHILD), ("watches", "TARGET", CHILD), ("watch --once", "SESSION", ADOPTED),
+    ("adopt claude", "SESSION", ADOPTED), ("adopt claude", "THREAD", CLAUDE_ID),
+)  # fmt: skip
 
 
-@pytest.mark.parametrize("width", [50])
-@pytest.mark.parametrize(("words", "name"), NARROW)
-def test_narrow_terminals(database: Path, tmp_path: Path, width: int, words: str, name: str) -> None:
+@pytest.mark.parametrize(("words", "name", "expected"), NARROW)
+def test_narrow_terminals(database: Path, tmp_path: Path, words: str, name: str, expected: str) -> None:
     """However narrow the terminal, no line is wider, and keys and thread ids are shown with every character."""
     append(claude_file(tmp_path / "home" / ".claude"), claude_row("1"))
-    adopted = thread_key("main", "claude", "local", CLAUDE_ID)
-    if name == "THREAD":
-        expected = CLAUDE_ID
-    else:
-        expected = adopted if words in ("watch --once", "adopt claude") else CHILD
-    environ = {"NO_COLOR": "1", "COLUMNS": str(width), "KIZUKI_DB": str(database)}
+    environ = {"NO_COLOR": "1", "COLUMNS": "50", "KIZUKI_DB": str(database)}
     shown = on_a_terminal(*words.split(), environ=environ)
-    assert max(len(line) for line in shown.splitlines()) <= width
+    assert max(len(line) for line in shown.splitlines()) <= 50
     assert expected in _column(shown, name)
 
 
@@ -108,6 +110,16 @@ def test_broken_pipe(database: Path) -> None:
         ended = subprocess.run(command(*arguments), check=False, stdout=writing, stderr=subprocess.PIPE, timeout=60)
         os.close(writing)
         assert (ended.returncode, ended.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["events", "doctor --json", "watch --once", "watch --help"])
+def test_a_full_disk(database: Path, words: str, unbuffered: str) -> None:
+    """Output that cannot be written is one line on standard error and exit code 1."""
+    with Path("/dev/full").open("wb") as full:
+        env = {**os.environ, "KIZUKI_DB": str(database), "PYTHONUNBUFFERED": unbuffered}
+        ended = subprocess.run(command(*words.split()), check=False, stdout=full, stderr=subprocess.PIPE, env=env, timeout=60)
+    assert (ended.returncode, ended.stderr) == (1, b"error: standard output cannot be written: No space left on device\n")
 
 
 def test_interrupt(tmp_path: Path) -> None:

@@ -53,8 +53,18 @@ def test_history_gap(kizuki: Kizuki, database: Path) -> None:
     assert kizuki("prune", "--rows", 3, "--db", database).code == 0
     gap = kizuki("status", CHILD, "--since", 2, "--json", "--db", database)
     assert (gap.code, gap.document["stateChanges"]["historyGap"]) == (4, True)
-    assert "sessions_history" in kizuki("status", CHILD, "--since", 2, "--db", database).out
+    shown = kizuki("status", CHILD, "--since", 2, "--db", database).out
+    assert "Changes after version 2 up to 3 are no longer kept; read the whole state from the host (sessions_history)." in shown
+    assert "goal updated" in shown
     assert kizuki("status", CHILD, "--since", 3, "--db", database).code == 0
+
+
+def test_history_gap_with_nothing_left(kizuki: Kizuki, database: Path) -> None:
+    """Where nothing of what changed is kept, people are told what is gone, and not that there were no changes."""
+    assert kizuki("prune", "--rows", 1, "--db", database).code == 0
+    gap = kizuki("status", CHILD, "--since", 1, "--db", database)
+    assert (gap.code, "no changes" in gap.out) == (4, False)
+    assert "Changes after version 1 up to 4 are no longer kept; read the whole state from the host" in gap.out
 
 
 def test_list(kizuki: Kizuki, database: Path) -> None:
