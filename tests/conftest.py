@@ -9,13 +9,15 @@ import os
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import pytest
 import pytest_asyncio
 import structlog
 from blockbuster import blockbuster_ctx
 
-from tests.postgres import PostgresServer, postgres_server
+if TYPE_CHECKING:
+    from tests.postgres import PostgresServer
 
 LIBRARY = ("kizuki.actors", "kizuki.storage")
 
@@ -77,6 +79,8 @@ def loop_never_blocked() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """The one PostgreSQL of this run of the tests."""
+    from tests.postgres import postgres_server
+
     with postgres_server() as server:
         yield server
 

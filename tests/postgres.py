@@ -51,6 +51,14 @@ class PostgresServer:
         finally:
             await connection.close()
 
+    async def value(self, query: str) -> Any:
+        """What a query gives."""
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            return await connection.fetchval(query)
+        finally:
+            await connection.close()
+
     @asynccontextmanager
     async def holding(self, statement: str) -> AsyncIterator[None]:
         """Hold what a statement locks."""

@@ -50,14 +50,24 @@ async def apply(
     append.check(_events(writes))
     locked = await lock(connection, needs_of(writes, gateway_id), known)
     sequences = iter(locked.sequences) if locked.sequences else None
-    tx = Transaction(connection, new_session_id, gateway_id, locked.folds, locked.hosts, sequences, openings_max)
+    tx = Transaction(
+        connection,
+        new_session_id,
+        gateway_id,
+        locked.folds,
+        locked.hosts,
+        sequences,
+        openings_max,
+        moment_ms=moment_ms(writes),
+        has_others=locked.has_others,
+    )
     results: list[object] = []
     for is_append, run in groupby(writes, key=lambda write: isinstance(write, Append)):
         if is_append:
             results.extend(await append.append_all(tx, [write for write in run if isinstance(write, Append)]))
         else:
             results.extend([await _applied(tx, write) for write in run])
-    told = await gateways.told_here(tx, moment_ms(writes))
+    told = await gateways.told_here(tx, tx.moment_ms)
     await _remove_unused(tx, locked.made)
     owed = locked.owed_elsewhere or any(fold.owed is not None for fold in tx.folds.values())
     return Worked((Commit(tuple(results), told, owed, tx.recorded), tx), locked.transaction_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ..records import Address, Hint, Opened
 from ..writes import PAIRS_TOLD_MAX, TakeHints, TakenOver, TakeOver
@@ -13,14 +13,14 @@ from .transaction import Transaction
 OTHERS = "ARRAY(SELECT g.gateway_id FROM gateways g WHERE NOT g.closed AND g.gateway_id <> $1)"
 """The other gateways whose claims count, where $1 is this one: those that have not said goodbye and have not been taken over."""
 
-_HOST = "UPDATE heads SET host = $1 WHERE session_key = $2 AND session_id IS NOT NULL AND host IS DISTINCT FROM $1"
+_HOST = "UPDATE heads SET host = $1 WHERE session_key = $2 AND session_id IS NOT NULL AND host IS DISTINCT FROM $1 RETURNING head_id"
 _HOST_OF = "SELECT max(host) FROM heads WHERE session_key = $1"
 
 
 async def host(tx: Transaction, watcher: str) -> None:
     """Become the host of a watcher whose heads are locked, as whoever has its turn does. Nothing is written where nothing changes."""
     if tx.hosts.get(watcher) != tx.gateway_id:
-        await tx.connection.execute(_HOST, tx.gateway_id, watcher)
+        await _note_moved(tx, [row[0] for row in await tx.connection.fetch(_HOST, tx.gateway_id, watcher)])
         tx.hosts[watcher] = tx.gateway_id
 
 
@@ -44,8 +44,9 @@ async def host_session(tx: Transaction, head_id: int) -> None:
         return
     await tx.connection.execute("UPDATE heads SET host = $1 WHERE head_id = $2", tx.gateway_id, head_id)
     tx.hosts.clear()
+    pending = await _note_moved(tx, [head_id])
     if before is not None:
-        await _tell_pending(tx, [head_id])
+        tx.opened.extend(pending)
 
 
 _PENDING = (
@@ -56,14 +57,27 @@ _PENDING = (
 )
 
 
-async def _tell_pending(tx: Transaction, head_ids: Sequence[int]) -> None:
-    """Claims of gateways that are dead and not taken over yet are passed over here: whoever takes over tells of those."""
-    if head_ids:
-        rows = await tx.connection.fetch(_PENDING, tx.gateway_id, head_ids, PAIRS_TOLD_MAX)
-        tx.opened.extend(Opened(row[0], Address(row[1], row[2])) for row in rows)
+async def pending_of(connection: Database, gateway_id: int, head_ids: Sequence[int]) -> list[Opened]:
+    """What these have pending as watchers, the first `PAIRS_TOLD_MAX` of each. Claims of gateways that are dead and not taken over yet are
+    passed over: whoever takes over tells of those."""
+    rows = await connection.fetch(_PENDING, gateway_id, head_ids, PAIRS_TOLD_MAX)
+    return [Opened(row[0], Address(row[1], row[2])) for row in rows]
+
+
+async def _note_moved(tx: Transaction, head_ids: Sequence[int]) -> list[Opened]:
+    """Remember what has another host now, and what it has pending as far as can be seen; see `handover`."""
+    pending = await pending_of(tx.connection, tx.gateway_id, head_ids) if head_ids else []
+    tx.moved.update(head_ids)
+    tx.pending_before.update(pending)
+    return pending
 
 
 _HOSTS = "SELECT session_key, max(host) FROM heads WHERE session_key = ANY($1::text[]) GROUP BY session_key"
+
+
+async def hosts_of(connection: Database, watchers: Collection[str]) -> dict[str, int | None]:
+    """The hosts of sessions, by key."""
+    return {row[0]: row[1] for row in await connection.fetch(_HOSTS, list(watchers))}
 
 
 async def told_here(tx: Transaction, now_ms: int) -> tuple[Opened, ...]:
@@ -71,7 +85,7 @@ async def told_here(tx: Transaction, now_ms: int) -> tuple[Opened, ...]:
     pairs = tuple(dict.fromkeys(tx.opened))
     unknown = {pair.watcher for pair in pairs} - tx.hosts.keys()
     if unknown:
-        tx.hosts.update((row[0], row[1]) for row in await tx.connection.fetch(_HOSTS, list(unknown)))
+        tx.hosts.update(await hosts_of(tx.connection, unknown))
     hints = [(number, pair) for pair in pairs if (number := tx.hosts.get(pair.watcher)) not in (None, tx.gateway_id) and number]
     await put_hints(tx, hints, now_ms)
     hinted = {pair for _, pair in hints}
@@ -132,7 +146,7 @@ async def take_over(tx: Transaction, write: TakeOver) -> TakenOver:
     left_behind = await tx.connection.fetch(_TAKE_OUT, write.dead)
     sessions = [row[0] for row in await tx.connection.fetch(_HOST_SLICE, tx.gateway_id, write.dead, write.limit)]
     tx.hosts.clear()
-    await _tell_pending(tx, sessions)
+    tx.opened.extend(await _note_moved(tx, sessions))
     # What it had claimed or not been told of is told to whoever hosts the watcher now.
     tx.opened.extend(Opened(row[0], Address(row[1], row[2])) for row in (*freed, *left_behind))
     finished = len(sessions) < write.limit

@@ -49,6 +49,8 @@ KNOWN_MAX: Final = 100_000
 class Needs:
     """The heads that a batch locks."""
 
+    gateway_id: int
+    """Who asks."""
     made: set[Address] = field(default_factory=set)
     """Made if they are missing."""
     found: set[Address] = field(default_factory=set)
@@ -80,15 +82,15 @@ _CLAIMED = "SELECT target_id FROM cursors WHERE claimed_by = $1"
 
 def needs_of(writes: Iterable[Write], gateway_id: int) -> Needs:
     """What the writes of this gateway concern."""
-    needs = Needs()
+    needs = Needs(gateway_id)
     for write in writes:
-        _need(needs, write, gateway_id)
+        _need(needs, write)
     if any(isinstance(write, PutLink | RecordUpstream) for write in writes):
         needs.events = 0
     return needs
 
 
-def _need(needs: Needs, write: Write, gateway_id: int) -> None:  # noqa: C901 - a few lines per kind of write
+def _need(needs: Needs, write: Write) -> None:  # noqa: C901 - a few lines per kind of write
     match write:
         case Append():
             needs.made.update(addresses([write]))
@@ -122,7 +124,7 @@ def _need(needs: Needs, write: Write, gateway_id: int) -> None:  # noqa: C901 - 
             needs.owed_keys.add(watcher)
             needs.looked_up.append((_OPEN_OF, (watcher,)))
         case _:
-            needs.looked_up.extend(_of_many(write, gateway_id))
+            needs.looked_up.extend(_of_many(write, needs.gateway_id))
 
 
 def _of_many(write: Write, gateway_id: int) -> Sequence[tuple[str, Row]]:
@@ -174,6 +176,8 @@ class Locked:
     """Those made for this transaction."""
     sequences: tuple[int, ...]
     """As many as events are recorded at most, taken when all heads were locked."""
+    has_others: bool
+    """Whether other gateways are registered."""
     owed_elsewhere: bool
     """Whether any head owes openings that is not locked."""
     transaction_id: int | None
@@ -197,11 +201,15 @@ _LOCK = (
     # The first row says what is not of any head. No sequence is taken before the last head is locked.
     "CASE WHEN row_number() OVER () = 1 THEN ARRAY("
     "SELECT nextval('event_sequence') FROM generate_series(1, $4::integer) WHERE (SELECT count(*) FROM locked) > 0) END, "
+    "CASE WHEN row_number() OVER () = 1 THEN EXISTS (SELECT 1 FROM gateways WHERE gateway_id <> $5) END, "
     "CASE WHEN row_number() OVER () = 1 THEN EXISTS (SELECT 1 FROM heads o WHERE o.owed_sequence IS NOT NULL "
     "AND o.head_id NOT IN (SELECT head_id FROM locked)) END, "
     "CASE WHEN row_number() OVER () = 1 THEN pg_current_xact_id()::text::bigint END FROM locked"
 )
-_NOTHING_LOCKED = "SELECT EXISTS (SELECT 1 FROM heads WHERE owed_sequence IS NOT NULL), pg_current_xact_id_if_assigned()::text::bigint"
+_NOTHING_LOCKED = (
+    "SELECT EXISTS (SELECT 1 FROM gateways WHERE gateway_id <> $1), "
+    "EXISTS (SELECT 1 FROM heads WHERE owed_sequence IS NOT NULL), pg_current_xact_id_if_assigned()::text::bigint"
+)
 
 
 async def lock(connection: Database, needs: Needs, known: KnownHeads) -> Locked:
@@ -234,10 +242,12 @@ async def _make_and_find(connection: Database, needs: Needs, known: KnownHeads, 
 
 async def _lock(connection: Database, needs: Needs, ids: set[int], made: tuple[Address, ...]) -> Locked:
     wanted = ids or needs.keys or needs.owed_keys
-    rows = await connection.fetch(_LOCK, list(ids), list(needs.keys), list(needs.owed_keys), needs.events) if wanted else []
+    rows = (
+        await connection.fetch(_LOCK, list(ids), list(needs.keys), list(needs.owed_keys), needs.events, needs.gateway_id) if wanted else []
+    )
     if not rows:
-        owed_elsewhere, transaction_id = await connection.fetchrow(_NOTHING_LOCKED) or (False, None)
-        return Locked({}, {}, made, (), owed_elsewhere, transaction_id)
+        has_others, owed_elsewhere, transaction_id = await connection.fetchrow(_NOTHING_LOCKED, needs.gateway_id) or (False, False, None)
+        return Locked({}, {}, made, (), has_others, owed_elsewhere, transaction_id)
     folds: dict[Address, Fold] = {}
     hosts: dict[str, int | None] = {}
     for row in rows:
@@ -247,8 +257,8 @@ async def _lock(connection: Database, needs: Needs, ids: set[int], made: tuple[A
         key = fold.address.session_key
         if key in needs.keys:  # Then all sessions of that key are locked.
             hosts[key] = max(row[_HOST] or 0, hosts.get(key) or 0) or None
-    sequences, owed_elsewhere, transaction_id = rows[0][_WATCHED + 1 :]
-    return Locked(folds, hosts, made, tuple(sequences), owed_elsewhere, transaction_id)
+    sequences, has_others, owed_elsewhere, transaction_id = rows[0][_WATCHED + 1 :]
+    return Locked(folds, hosts, made, tuple(sequences), has_others, owed_elsewhere, transaction_id)
 
 
 _HOST = FOLD_COLUMNS.count(",") + 1

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import cycle
 from typing import Concatenate, ParamSpec, TypeVar
 
 from ..errors import StoreError
-from ..records import Address, Cursor, LinkRecord, Neighbours, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..records import (
+    Address,
+    Cursor,
+    LinkRecord,
+    Neighbours,
+    Opened,
+    PendingRead,
+    SessionsPage,
+    Shown,
+    StateEvent,
+    StatusRead,
+    StoreStatistics,
+)
 from ..urls import without_password
 from ..whole import whole
 from ..writes import Commit, Write
-from . import links, presence, reads
+from . import handover, links, presence, reads
 from .apply import apply
 from .connecting import Server, server_at
 from .failures import is_lost, store_error
+from .gateways import put_hints
 from .line import Database, Line
 from .locks import KnownHeads
 from .migrations import migrate, require_newest
@@ -31,6 +45,7 @@ READERS = 2
 READ_S = 5.0
 """How long a read waits for a connection to be made anew."""
 CLOSE_S = 1.0
+HINT_S = 1.0
 
 _REGISTER = "INSERT INTO gateways DEFAULT VALUES RETURNING gateway_id, pg_current_xact_id()::text::bigint"
 _GOODBYE = "UPDATE gateways SET closed = true WHERE gateway_id = $1"
@@ -84,8 +99,27 @@ class PostgresStore:
     async def commit(self, writes: Sequence[Write], *, busy_timeout_s: float) -> Commit:
         done, tx = await self._write(partial(self._apply, tuple(writes)), busy_timeout_s)
         self._known.learn(tx.folds.values())
+        done = await self._look_once_more(done, tx)
         self._notifier.notify(tx.hinted)
         return done
+
+    async def _look_once_more(self, done: Commit, tx: Transaction) -> Commit:
+        """See `handover`. The commit is not undone by a failure here: then somebody is woken later, by the next opening."""
+        if not tx.has_others or not (done.opened or tx.moved):
+            return done
+        with suppress(StoreError):
+            came = await self._read(handover.came_meanwhile, tx) if tx.moved else []
+            done = replace(done, opened=tuple(dict.fromkeys((*done.opened, *came))))
+            moved = await self._read(handover.moved_meanwhile, tx.gateway_id, done.opened)
+            if moved:
+                await self._write(partial(self._hint, tx, moved), HINT_S)
+                gone = {pair for _, pair in moved}
+                done = replace(done, opened=tuple(pair for pair in done.opened if pair not in gone))
+        return done
+
+    async def _hint(self, tx: Transaction, hints: list[tuple[int, Opened]], connection: Database) -> Worked[None]:
+        await put_hints(replace(tx, connection=connection), hints, tx.moment_ms)
+        return Worked(None, None)
 
     async def _apply(self, writes: Sequence[Write], connection: Database) -> Worked[tuple[Commit, Transaction]]:
         gateway_id = self._presence.gateway_id

@@ -48,6 +48,14 @@ class Transaction:
     """The gateways that are left word, and so are to be notified after the commit."""
     recorded: int = 0
     """New events."""
+    moment_ms: int = 0
+    """When its notices were opened."""
+    has_others: bool = False
+    """Whether other gateways are registered."""
+    moved: set[int] = field(default_factory=set)
+    """The heads of sessions that this gateway hosts from now on."""
+    pending_before: set[Opened] = field(default_factory=set)
+    """What those had pending then, as far as the transaction could see."""
     cursors_removed: bool = False
     """Whether what the folds say of being watched may be out of date."""
 

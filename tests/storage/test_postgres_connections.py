@@ -41,19 +41,14 @@ async def test_after_a_cut(store: Store, postgres: PostgresServer, schema: str) 
 
 async def test_cut_while_committing(store: Store, postgres: PostgresServer, schema: str) -> None:
     """Whatever a transaction was about when it was cut, it is there whole or not at all, and what `commit` returned is there once."""
-    done = asyncio.Event()
 
-    async def cut_often() -> None:
-        while not done.is_set():
-            await postgres.cut(schema)
+    async def cut_later(turns: int) -> None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await postgres.cut(schema)
 
-    cutting = asyncio.create_task(cut_often())
-    try:
-        for _ in range(15):
-            await patient(store, *[event()] * 3, event(SECOND))
-    finally:
-        done.set()
-        await cutting
+    for turns in range(15):
+        await asyncio.gather(cut_later(turns), patient(store, *[event()] * 3, event(SECOND)))
     assert (len(await sequences(store)), len(await sequences(store, SECOND))) == (45, 15)
 
 

@@ -9,10 +9,10 @@ import pytest
 import pytest_asyncio
 
 from kizuki.storage import Store, open_store
-from kizuki.storage.records import Hint
+from kizuki.storage.records import Address, Hint, Opened
 from kizuki.storage.writes import PutSession, TakeHints
 from tests.postgres import PostgresServer
-from tests.storage.writing import CHILD, DRAFT, MAIN, NOW, commit, event, watch
+from tests.storage.writing import CHILD, DRAFT, MAIN, NOW, OTHER, SECOND, commit, event, watch
 
 presence = pytest.importorskip("kizuki.storage.postgres.presence", reason="asyncpg is not installed", exc_type=ModuleNotFoundError)
 
@@ -78,3 +78,37 @@ async def test_word_may_have_been_missed(here: Store, postgres: PostgresServer, 
         pass
     await postgres.cut(schema)
     await told(here)
+
+
+async def waiting(postgres: PostgresServer, count: int = 1) -> None:
+    """Until so many transactions wait for a lock."""
+    async with asyncio.timeout(WAIT_S):
+        while await postgres.value("SELECT count(*) FROM pg_locks WHERE NOT granted") < count:  # noqa: ASYNC110 - the server tells nobody
+            await asyncio.sleep(0)
+
+
+def cursor_on(schema: str, target: Address) -> str:
+    """The statement that locks the cursors on a target."""
+    head = f"SELECT head_id FROM {schema}.heads WHERE session_key = '{target.session_key}'"
+    return f"SELECT 1 FROM {schema}.cursors WHERE target_id = ({head}) FOR UPDATE"
+
+
+async def test_the_host_changes_under_an_opening(here: Store, there: Store, postgres: PostgresServer, schema: str) -> None:
+    """Rule 8.2: an opening that is committed after another gateway has become the host, but began before, is told there."""
+    await commit(here, watch(), PutSession(MAIN, DRAFT, NOW, hosts=True))
+    async with postgres.holding(cursor_on(schema, CHILD)):
+        opening = asyncio.create_task(here.commit([event()], busy_timeout_s=WAIT_S))
+        await waiting(postgres)
+        assert (await commit(there, PutSession(MAIN, DRAFT, NOW, hosts=True))).opened == ()
+    assert (await opening).opened == ()
+    assert (await commit(there, TakeHints(NOW))).results == ((Hint(MAIN.session_key, CHILD, 0),),)
+
+
+async def test_an_opening_under_a_change_of_host(here: Store, there: Store, postgres: PostgresServer, schema: str) -> None:
+    """Rule 8.2: an opening that was committed while another gateway was becoming the host is told by the change of host."""
+    await commit(here, watch(), watch(OTHER, SECOND), PutSession(MAIN, DRAFT, NOW, hosts=True))
+    async with postgres.holding(cursor_on(schema, SECOND)):
+        moving = asyncio.create_task(there.commit([PutSession(MAIN, DRAFT, NOW, hosts=True), event(SECOND)], busy_timeout_s=WAIT_S))
+        await waiting(postgres)
+        assert (await commit(here, event())).opened == (Opened(MAIN.session_key, CHILD),)
+    assert set((await moving).opened) == {Opened(MAIN.session_key, CHILD), Opened(OTHER.session_key, SECOND)}
