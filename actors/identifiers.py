@@ -20,7 +20,7 @@ _ALLOWED = f"one line of 1 to {IDENTIFIER_MAX} characters, not blank, without co
 
 def one_line(value: object, what: str) -> str:
     """The text itself, unchanged, if it is fit to be an id or a label; else `InvalidArgument` naming `what`."""
-    if not _is_one_line(value):
+    if not is_one_line(value):
         raise InvalidArgument(what, value, f"it must be {_ALLOWED}")
     return value
 
@@ -39,7 +39,8 @@ def one_of(value: object, what: str, allowed: Collection[str]) -> str:
     return value
 
 
-def _is_one_line(value: object) -> TypeGuard[str]:
+def is_one_line(value: object) -> TypeGuard[str]:
+    """Whether the value is fit to be an id or a label."""
     return isinstance(value, str) and len(value) <= IDENTIFIER_MAX and bool(value.strip()) and _is_clean(value)
 
 

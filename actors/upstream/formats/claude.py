@@ -99,7 +99,7 @@ def _is_of_unknown_type(row: JsonRow, _: Facts) -> bool:
 def _is_human_queued_command(row: JsonRow, _: Facts) -> bool:
     attachment = object_of(row, "attachment")
     human = attachment.get("type") == "queued_command" and _kind(attachment) == "human"
-    direct = not is_set(row, "isMeta") and not is_set(row, "isSidechain")
+    direct = not any(is_set(part, mark) for part in (row, attachment) for mark in ("isMeta", "isSidechain"))
     return _type(row) == "attachment" and human and direct and not is_blank(attachment.get("prompt"))
 
 

@@ -376,7 +376,7 @@ def _aborted(row: JsonRow, facts: Facts) -> Happening | None:
 
 def _run_ended(row: JsonRow, facts: Facts, outcome: str) -> Happening | None:
     """Only an agent's own thread is the run of a child; the turns of a person's thread are no runs."""
-    turn_id = _turn_id(row)
+    turn_id = identity_in(_payload(row), "turn_id")
     return Happening("run_ended", turn_id, time_in(row, "timestamp"), outcome) if facts.agent_thread and turn_id else None
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
+from ...identifiers import is_one_line
+
 JsonRow = dict[str, object]
 
-ID_CHARACTERS_MAX = 512
 MILLISECONDS_MAX = 1 << 62
 
 _unprintable = re.compile(r"[^A-Za-z0-9_.:-]")
@@ -43,9 +44,9 @@ def objects_in(content: object) -> list[JsonRow]:
 
 
 def identity_in(row: object, name: str) -> str | None:
-    """The field as an id by which the row is recognised when it comes again."""
+    """The field as an id by which the row is recognised when it comes again; None where it is unfit to be one."""
     identity = row.get(name) if isinstance(row, dict) else None
-    return identity if isinstance(identity, str) and 0 < len(identity) <= ID_CHARACTERS_MAX else None
+    return identity if is_one_line(identity) else None
 
 
 def time_in(row: JsonRow, name: str) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from ...identifiers import is_one_line
 from ..files.compressed import SUFFIX as COMPRESSED
 from ..files.walking import files_below, first_row
 from . import claude, codex, gemini, pi
@@ -80,7 +81,7 @@ def _claude_describe(path: Path) -> Described | None:
 
 def _claude_children(path: Path, _: str) -> Iterator[str]:
     below = files_below(path.with_suffix("") / "subagents", 4)
-    return (file.stem for file in below if file.suffix == ".jsonl" and file.name.startswith("agent-"))
+    return (file.stem for file in below if file.suffix == ".jsonl" and file.name.startswith("agent-") and is_one_line(file.stem))
 
 
 def _claude_reader(path: Path, adopted_at_ms: int | None) -> Reader:
@@ -178,7 +179,7 @@ def _gemini_describe(path: Path) -> Described | None:
 def _gemini_children(path: Path, thread_id: str) -> Iterator[str]:
     if gemini.is_subagent_path(path):
         return iter(())
-    return (file.stem for file in files_below(path.parent / thread_id, 1) if file.suffix == ".jsonl")
+    return (file.stem for file in files_below(path.parent / thread_id, 1) if file.suffix == ".jsonl" and is_one_line(file.stem))
 
 
 def _gemini_reader(path: Path, adopted_at_ms: int | None) -> Reader:

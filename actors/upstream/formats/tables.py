@@ -19,8 +19,18 @@ WRITE_DELAY_MS = 1_000
 SEEN_MAX = 10_000
 """How many ids of rows that signalled something are remembered."""
 
-_REMEMBERED = frozenset({RowClass.HUMAN, RowClass.AGENT, RowClass.EXTERNAL, RowClass.PROGRAMMATIC, RowClass.COMPACTED, RowClass.LIFECYCLE})
-"""What a row may have signalled: the ids of others need not be known again."""
+_REMEMBERED = frozenset(
+    {
+        RowClass.HUMAN,
+        RowClass.AGENT,
+        RowClass.EXTERNAL,
+        RowClass.PROGRAMMATIC,
+        RowClass.COMPACTED,
+        RowClass.LIFECYCLE,
+        RowClass.REPLAY,
+    }
+)
+"""What a row may have signalled, here or before the adoption: the ids of others need not be known again."""
 
 
 @dataclass(frozen=True, slots=True)

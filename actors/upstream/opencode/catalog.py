@@ -14,6 +14,7 @@ from json import JSONDecodeError, dumps, loads
 from pathlib import Path
 from typing import Self
 
+from ...identifiers import is_one_line
 from ..catalog import Activity, Discovered, Failed, Happening, JsonObject, Missing, Nothing, Outcome, Probe, Start, ThreadNotFound
 from ..files.catalog import LOCAL_HOST, CatalogBusy
 from ..files.marker import CHILDREN_MAX, short_name
@@ -193,7 +194,8 @@ def _after(marker: SessionMarker, entries: Sequence[Entry], children: Sequence[s
 
 def _spawned(marker: SessionMarker, children: Sequence[str]) -> list[Happening]:
     known = frozenset(marker.children)
-    return [Happening("child_spawned", child, None) for child in children[-CHILDREN_MAX:] if short_name(child) not in known]
+    new = (child for child in children[-CHILDREN_MAX:] if short_name(child) not in known)
+    return [Happening("child_spawned", child, None) for child in new if is_one_line(child)]
 
 
 def _goal_changed(marker: SessionMarker, after: SessionMarker, session: SessionRow) -> list[Happening]:

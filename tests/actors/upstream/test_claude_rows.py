@@ -119,6 +119,13 @@ def test_rule_3_older_than_adoption() -> None:
     assert verdict(row, TranscriptReader(adopted_at_ms=NOON_MS + WRITE_DELAY_MS + 1)) == (RowClass.REPLAY, 3)
 
 
+def test_rule_3_repeated_from_before_the_adoption() -> None:
+    """Rule 3: an id from before the adoption was seen already, also where a copy of the row is stamped anew."""
+    reader = TranscriptReader(adopted_at_ms=NOON_MS + 2 * WRITE_DELAY_MS)
+    old, anew = user(**HUMAN_ORIGIN), user(timestamp="2026-11-02T13:00:00.000Z", **HUMAN_ORIGIN)
+    assert [classified.row_class for classified in read(old, anew, reader=reader)] == [RowClass.REPLAY, RowClass.REPLAY]
+
+
 def test_rule_3_without_timestamp() -> None:
     """A row without a time of its own is not taken for an old one."""
     assert verdict(user(timestamp=None), TranscriptReader(adopted_at_ms=NOON_MS)) == (RowClass.HUMAN, 20)
@@ -168,6 +175,7 @@ def test_rule_5_queued_command() -> None:
     [
         {**queued(), "isMeta": True},
         {**queued(), "isSidechain": True},
+        queued(isMeta=True),
         queued(type="hook_success"),
         queued(origin={"kind": "peer"}),
         queued(origin={"kind": "task-notification"}, commandMode="task-notification"),

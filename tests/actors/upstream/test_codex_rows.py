@@ -389,6 +389,13 @@ def test_two_inputs_count_twice(rows: list[object]) -> None:
     assert turns(header(), *rows) == 2
 
 
+@pytest.mark.parametrize("before", [[], [message("user.text")], [typed()]])
+def test_rule_4_same_item_again(before: list[object]) -> None:
+    """Rule 4: the item's id is the dedupe key, also where another row told of its turn before it."""
+    assert turns(header(), *before, item(), item()) == 1
+    assert turns(header(), *before, item(), answer(), item()) == 1
+
+
 def test_told_in_other_words() -> None:
     """Rows of two kinds that are written together tell of one turn, also where one of them leaves something out."""
     assert turns(header(), message("user.text", text="look at image 1"), typed("look")) == 1

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from kizuki.actors.upstream.answers import outcomes_of
 from kizuki.actors.upstream.catalog import (
     Activity,
     Catalog,
@@ -315,6 +316,29 @@ async def test_compactions_are_told(claude: FileCatalog, session: Path, codex: F
     outcome, _ = await active(codex, other)
     place = f"{other.marker['file']['inode']}:{len(CODEX_HEADER + codex_row())}:0"  # type: ignore[index]
     assert outcome.happenings == (Happening("compacted", place, NOON_MS),)
+
+
+@pytest.mark.parametrize("odd", ["\ud800", "a\nb", " ", "\u202e", "x" * 513])
+async def test_odd_ids_hide_nothing(claude: FileCatalog, session: Path, codex: FileCatalog, rollout: Path, odd: str) -> None:
+    """Rule 7.7: a row with an id that can name nothing does not keep what follows it from being found."""
+    probe, other = await adopted(claude, "s-1"), await adopted(codex, "t-1")
+    append(session, claude_row(odd, type="system", subtype="compact_boundary") + typed("1"))
+    spawned = {"type": "collab_agent_spawn_end", "new_thread_id": odd}
+    append(rollout, json.dumps({"timestamp": NOON, "type": "event_msg", "payload": spawned}).encode() + b"\n" + codex_row("again"))
+    for catalog, link, kinds in ((claude, probe, ["compacted"]), (codex, other, [])):
+        (outcome,) = outcomes_of(await catalog.check([link]), 1)
+        assert isinstance(outcome, Activity), outcome
+        assert (outcome.human_turns, [happening.kind for happening in outcome.happenings]) == (1, kinds)
+
+
+async def test_odd_names_of_children(claude: FileCatalog, session: Path) -> None:
+    """Rule 7.7: a sub-agent's file that is named oddly does not keep the session from being followed."""
+    probe = await adopted(claude, "s-1")
+    placed(session.with_suffix("") / "subagents" / "agent-a\nb.jsonl")
+    append(session, typed("1"))
+    (outcome,) = outcomes_of(await claude.check([probe]), 1)
+    assert isinstance(outcome, Activity), outcome
+    assert (outcome.human_turns, outcome.happenings) == (1, ())
 
 
 async def test_claude_children(claude: FileCatalog, session: Path) -> None:
