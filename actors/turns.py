@@ -16,7 +16,7 @@ from ..storage.errors import StoreError
 from ..storage.records import PendingRead
 from .errors import UnknownSession
 from .logs import logger
-from .messages import AcknowledgeShown, GiveBack, Take, TurnOver
+from .messages import AcknowledgeShown, Take, TurnOver
 from .notices import Notice, notice
 from .system import ActorSystem
 from .turn import Turn, carried_through
@@ -90,7 +90,5 @@ class Turns:
         self._system.counters.notices_returned += len(returned)
         if not self._system.is_open:
             return
-        if current is not None:
+        if current is not None or returned:
             self._system.watcher(watcher).ask(TurnOver(failed=not ended_well or bool(returned)))
-        elif returned:
-            self._system.watcher(watcher).ask(GiveBack())

@@ -105,6 +105,8 @@ class WatcherActor(AsyncioActor):
         if holds and not was_stale:
             self._claims.stale.discard(self._key)
         await self._give_back()
+        if not holds and read.session_exists:  # the host has moved here with the claim, so nobody else wakes for it
+            await self._wake_for_the_rest(failed=True)
         return read
 
     async def _claim(self, limit: int) -> PendingRead:

@@ -45,8 +45,9 @@ class Append(NamedTuple):
 class PutSession:
     """Create a session's row, or change what the draft gives. Result: the `SessionRecord`.
 
-    With `hosts` this gateway becomes the session's host (rule 8.2). If another one was, what the session has pending as a watcher, and no
-    living gateway has claimed, is told in `Commit.opened`: the first `PAIRS_TOLD_MAX` of it.
+    With `hosts` this gateway becomes the session's host (rule 8.2). If another one was, or nobody while others are
+    registered, what the session has pending as a watcher, and no living gateway has claimed, is told in `Commit.opened`: the first
+    `PAIRS_TOLD_MAX` of it.
     """
 
     address: Address

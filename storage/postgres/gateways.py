@@ -36,7 +36,7 @@ async def is_elsewhere(connection: Database, gateway_id: int, watcher: str) -> b
 
 
 async def host_session(tx: Transaction, head_id: int) -> None:
-    """Become the session's host; what it has pending is told if another gateway was (rule 8.2)."""
+    """Become the session's host; what it has pending is told if another gateway was, or was told of it while nobody was (rule 8.2)."""
     if not tx.gateway_id:
         return
     before: int | None = await tx.connection.fetchval("SELECT host FROM heads WHERE head_id = $1", head_id)
@@ -45,7 +45,7 @@ async def host_session(tx: Transaction, head_id: int) -> None:
     await tx.connection.execute("UPDATE heads SET host = $1 WHERE head_id = $2", tx.gateway_id, head_id)
     tx.hosts.clear()
     pending = await _note_moved(tx, [head_id])
-    if before is not None:
+    if before is not None or tx.has_others:
         tx.opened.extend(pending)
 
 

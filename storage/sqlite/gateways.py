@@ -56,13 +56,13 @@ def is_elsewhere(connection: sqlite3.Connection, presence: Presence, watcher: st
 
 
 def host_address(tx: Transaction, address: Address) -> None:
-    """Become the session's host; what it has pending is told if another gateway was (rule 8.2)."""
+    """Become the session's host; what it has pending is told if another gateway was, or was told of it while nobody was (rule 8.2)."""
     me = tx.presence.gateway_id
     before = tx.connection.execute("SELECT host, head_id FROM sessions WHERE session_key = ? AND agent_id = ?", address).fetchone()
     if not me or before is None or before[0] == me:
         return
     tx.connection.execute("UPDATE sessions SET host = ? WHERE head_id = ?", (me, before[1]))
-    if before[0] is not None:
+    if before[0] is not None or _has_others(tx):
         tx.opened.extend(_pending_of(tx, [before[1]]))
 
 

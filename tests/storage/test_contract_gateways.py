@@ -189,6 +189,13 @@ async def test_the_last_to_open_it_hosts_it(pair: Pair) -> None:
     assert not (await pair.other.pending(MAIN.session_key, limit=1, excluding=())).elsewhere
 
 
+async def test_the_first_to_open_it_hosts_it(pair: Pair) -> None:
+    """Rule 8.2: what was told to another gateway while nobody hosted the watcher is told to the one that opens it."""
+    assert (await commit(pair.other, event())).opened == (Opened(MAIN.session_key, CHILD),)
+    assert (await commit(pair.store, opens())).opened == (Opened(MAIN.session_key, CHILD),)
+    assert (await commit(pair.store, opens())).opened == ()
+
+
 async def test_a_turn_moves_the_host(pair: Pair) -> None:
     """Rule 8.2: whoever takes a session's notices hosts it, also if there are none; hints that wait for the old host follow."""
     await commit(pair.store, opens(), opens(OTHER), watch(OTHER))

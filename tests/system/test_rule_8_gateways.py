@@ -120,6 +120,22 @@ async def test_opening_moves_the_host(here: Host, there: Host, clock: ManualCloc
     assert (here.wakes, there.wakes) == ([], [(MAIN, (CHILD,))])
 
 
+@pytest.mark.parametrize("answer", [None, False])
+async def test_the_first_opening_makes_the_host(opening: Opening, clock: ManualClock, answer: bool | None) -> None:
+    """Rules 4.9, 8.2: who opens a session that nobody hosted gets its wakes, also those that the recording gateway still has ahead."""
+    woken: list[str] = []
+    async with opening(wake=lambda _key, _reasons: answer) as recorder, opening(wake=lambda key, _reasons: woken.append(key)) as opener:
+        await clock.advance(POLL_S)
+        await recorder.watch(OPS, OTHER)
+        await human(recorder, OTHER)
+        if answer is False:
+            await clock.advance(DELIVERED_S)
+        await opener.open_session(OPS)
+        for _ in range(4):
+            await clock.advance(POLL_S)
+        assert woken == [OPS]
+
+
 async def test_sub_agents_are_not_woken(here: Host, there: Host, clock: ManualClock) -> None:
     """Rules 4.9, 8.2: a sub-agent hosted elsewhere sees its notice on its next turn."""
     await here.gateway.open_session(CHILD)
@@ -233,6 +249,18 @@ async def test_a_take_whose_caller_is_gone(here: Host, there: Host, suspension: 
     left = await there.gateway.pending(MAIN)
     assert left == await here.gateway.pending(MAIN)
     assert end == "cancelled" or left == []
+
+
+@pytest.mark.parametrize("suspension", range(3))
+@pytest.mark.parametrize("delay", [0, 1, 3, 10, 30])
+async def test_a_take_whose_caller_is_gone_moves_the_wake(here: Host, there: Host, clock: ManualClock, suspension: int, delay: int) -> None:
+    """Rules 4.9, 8.2: a turn that is cancelled while it takes loses no wake: whoever hosts the session now is asked for it."""
+    await human(here.gateway)
+    end = await ended(show(there.gateway), suspension, delay)
+    for _ in range(4):
+        await clock.advance(0.5)
+    left = await here.gateway.pending(MAIN)
+    assert bool(left) == bool(here.wakes + there.wakes), end
 
 
 async def test_a_claim_dies_with_its_gateway(here: Host, there: Host) -> None:
