@@ -56,11 +56,11 @@ def reader_at(path: Path, marker: Marker, *, adopted_at_ms: int, form: Format = 
     """A reader for the rows behind the marker that knows what the rows before it tell: whose the file is, whether rows say who
     wrote them, which ids came already, and what is still waiting.
 
-    Reads a bounded part of the beginning and of what is just before the marker. Blocks on the file system, and raises its
-    `OSError`.
+    Reads the first row, a bounded part of the beginning, and of what is just before the marker. Blocks on the file system, and
+    raises its `OSError`.
     """
     reader = form.reader(path, adopted_at_ms)
-    head_end = min(PRIME_HEAD_BYTES, marker.position)
+    head_end = min(max(PRIME_HEAD_BYTES, _first_row_end(path, marker.position)), marker.position)
     tail_start = max(head_end, marker.position - PRIME_TAIL_BYTES)
     for start, end in ((0, head_end), (tail_start, marker.position)):
         _prime(reader, path, start, end)
@@ -68,12 +68,23 @@ def reader_at(path: Path, marker: Marker, *, adopted_at_ms: int, form: Format = 
 
 
 def _prime(reader: Reader, path: Path, start: int, end: int) -> None:
+    assembler = LineAssembler(start)
     with path.open("rb") as file:
         file.seek(start)
-        lines = LineAssembler(start).feed(file.read(end - start))
-    for line in lines:
-        for value in values_on(line.content or b""):
-            reader.feed(value)
+        while piece := file.read(min(end - assembler.read_to, PRIME_HEAD_BYTES)):
+            for line in assembler.feed(piece):
+                for value in values_on(line.content or b""):
+                    reader.feed(value)
+
+
+def _first_row_end(path: Path, before: int) -> int:
+    """Where the first row ends: it can be a header of any length, and says whose the whole file is."""
+    with path.open("rb") as file:
+        while file.tell() < before:
+            piece = file.readline(PRIME_HEAD_BYTES)
+            if not piece or piece.endswith(b"\n"):
+                break
+        return file.tell()
 
 
 def _count(tally: Tally, reader: Reader, values: list[object]) -> None:

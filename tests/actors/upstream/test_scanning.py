@@ -13,8 +13,9 @@ import pytest
 from kizuki.actors.upstream.files.follower import Follower
 from kizuki.actors.upstream.files.lines import ROW_MAX_BYTES
 from kizuki.actors.upstream.formats.claude import TranscriptReader
+from kizuki.actors.upstream.formats.formats import CODEX
 from kizuki.actors.upstream.formats.rows import Classified, RowClass
-from kizuki.actors.upstream.formats.scanning import reader_at, scan_whole_file
+from kizuki.actors.upstream.formats.scanning import PRIME_HEAD_BYTES, reader_at, scan_whole_file
 from kizuki.actors.upstream.formats.tally import OTHER_SHAPES, SHAPES_MAX, Tally
 
 FIXTURES = Path(__file__).resolve().parents[4] / "shared" / "fixtures" / "claude"
@@ -188,6 +189,18 @@ def test_reader_in_the_middle_of_a_large_file(tmp_path: Path) -> None:
     reader = reader_at(path, Follower(path).start(), adopted_at_ms=0)
     verdicts = [reader.feed(json.loads(row))[0].rule for row in (head, tail, line(uuid="3"))]
     assert verdicts == [3, 3, 16]
+
+
+@pytest.mark.parametrize("header_bytes", [1_000, PRIME_HEAD_BYTES, 2 * ROW_MAX_BYTES])
+def test_reader_behind_a_long_header(tmp_path: Path, header_bytes: int) -> None:
+    """A Codex thread that its header gives to an agent holds no turn of a person (rule 1 of its table), however long the header is."""
+    path = tmp_path / "rollout.jsonl"
+    header = {"type": "session_meta", "payload": {"base_instructions": "x" * header_bytes, "thread_source": "subagent"}}
+    filler = json.dumps({"type": "turn_context", "payload": {"x": "x" * 1_000}}).encode() + b"\n"
+    path.write_bytes(json.dumps(header).encode() + b"\n" + filler * 2_000)
+    reader = reader_at(path, Follower(path).start(), adopted_at_ms=0, form=CODEX)
+    typed = {"type": "event_msg", "payload": {"type": "user_message", "message": "rename"}}
+    assert [verdict.row_class for verdict in reader.feed(typed)] == [RowClass.SUBAGENT]
 
 
 def test_what_came_before_the_adoption(tmp_path: Path) -> None:
