@@ -132,7 +132,7 @@ class Follower:
     def start(self, *, at_end: bool = True, generation: int = 1) -> Marker:
         """The marker to begin with: behind the last complete row, or at the beginning of the file."""
         with self.path.open("rb") as file:
-            return self._mark(file, _last_line_end(file) if at_end else 0, generation)
+            return self._mark(file, last_line_end(file, file.seek(0, os.SEEK_END)) if at_end else 0, generation)
 
     def recognise(self, marker: Marker) -> Marker | None:
         """The marker for this file, if it is a copy of the one that was read, or the same moved: it begins alike, and is alike just
@@ -164,7 +164,7 @@ class Follower:
         return () if any(isinstance(row.value, Unreadable) for row in rows) else tuple(rows)
 
     def _restarted(self, file: BinaryIO, stat: os.stat_result, marker: Marker, restart: Restart) -> Scan:
-        anew = self._mark(file, _last_line_end(file), marker.generation + 1)
+        anew = self._mark(file, last_line_end(file, file.seek(0, os.SEEK_END)), marker.generation + 1)
         more = anew.position < stat.st_size
         return Scan((), anew, restart, more, bytes_read=0, modified_at_ms=_modified_at_ms(stat))
 
@@ -212,9 +212,8 @@ def _restart(file: BinaryIO, stat: os.stat_result, marker: Marker) -> Restart | 
     return None if same_head and same_tail else Restart.REWRITTEN
 
 
-def _last_line_end(file: BinaryIO) -> int:
-    """The position behind the last line end, sought from the end of the file backwards; 0 where there is none."""
-    end = file.seek(0, os.SEEK_END)
+def last_line_end(file: BinaryIO, end: int) -> int:
+    """The position behind the last line end before `end`, sought backwards; 0 where there is none."""
     while end > 0:
         start = max(0, end - _PIECE_BYTES)
         file.seek(start)

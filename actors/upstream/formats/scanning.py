@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..files.follower import Follower, Marker
+from ..files.follower import Follower, Marker, last_line_end
 from ..files.lines import LineAssembler
 from ..files.parsing import values_on
 from .formats import CLAUDE, Format
@@ -61,7 +61,7 @@ def reader_at(path: Path, marker: Marker, *, adopted_at_ms: int, form: Format = 
     """
     reader = form.reader(path, adopted_at_ms)
     head_end = min(max(PRIME_HEAD_BYTES, _first_row_end(path, marker.position)), marker.position)
-    tail_start = max(head_end, marker.position - PRIME_TAIL_BYTES)
+    tail_start = max(head_end, _tail_start(path, marker.position))
     for start, end in ((0, head_end), (tail_start, marker.position)):
         _prime(reader, path, start, end)
     return reader
@@ -75,6 +75,16 @@ def _prime(reader: Reader, path: Path, start: int, end: int) -> None:
             for line in assembler.feed(piece):
                 for value in values_on(line.content or b""):
                     reader.feed(value)
+
+
+def _tail_start(path: Path, position: int) -> int:
+    """Far enough before the marker to see rows: where one row fills all of that, the beginning is as far before this row."""
+    start = max(0, position - PRIME_TAIL_BYTES)
+    with path.open("rb") as file:
+        file.seek(start)
+        if b"\n" in file.read(position - start)[:-1]:
+            return start
+        return max(0, last_line_end(file, start) - PRIME_TAIL_BYTES)
 
 
 def _first_row_end(path: Path, before: int) -> int:

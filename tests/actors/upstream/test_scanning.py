@@ -218,3 +218,14 @@ def test_shapes_are_bounded() -> None:
     for n in [*range(SHAPES_MAX + 10), 0]:
         tally.add(Classified(RowClass.UNKNOWN, 4, shape=f"type={n}"))
     assert (tally.shapes["type=0"], tally.shapes[OTHER_SHAPES], len(tally.shapes)) == (2, 10, SHAPES_MAX + 1)
+
+
+def test_reader_behind_a_row_that_fills_the_tail(tmp_path: Path) -> None:
+    """What rows before a huge last one tell is known behind it: that rows say who wrote them, and which ids came already."""
+    path = tmp_path / "session.jsonl"
+    quiet = [line("assistant", content="x" * 1_000) for _ in range(2 * PRIME_HEAD_BYTES // 1_000)]
+    typed = line(content="typed", uuid="1", origin={"kind": "human"}, promptSource="typed")
+    path.write_bytes(b"\n".join([*quiet, typed, line("assistant", content="y" * 1_500_000)]) + b"\n")
+    reader = reader_at(path, Follower(path).start(), adopted_at_ms=0)
+    echo, again = json.loads(line(content="echo", uuid="2")), json.loads(typed)
+    assert [verdict.row_class for row in (echo, again) for verdict in reader.feed(row)] == [RowClass.MACHINE, RowClass.REPLAY]
