@@ -13,11 +13,9 @@ def test_one_suite_runs() -> None:
     rows = run(["runtime"], quick=True, progress=said.append)
     assert said == [f"runtime: {SUITES['runtime']}"]
     assert [row.suite for row in rows] == ["runtime"] * len(rows)
-    assert all(
-        isinstance(row, Row) and row.value > 0 and row.ratio == pytest.approx(row.value / row.baseline, rel=0.5)
-        for row in rows
-        if row.baseline
-    )
+    assert all(isinstance(row, Row) and row.value > 0 for row in rows)
+    # How the two relate is the machine's affair: a ratio is the median of interleaved pairs, not the ratio of two medians.
+    assert all(row.ratio is not None and row.ratio > 0 for row in rows if row.baseline)
 
 
 def test_an_unknown_suite_is_an_error() -> None:
