@@ -262,7 +262,7 @@ _TOOLS: Final = (
     SessionTool(
         "sessions_acknowledge",
         "Acknowledge a notice",
-        "Say that a pending notice was seen. It is named by its session and its changesSince; one that is no longer pending stays as it is.",
+        "Say that a pending notice was seen, named by its session and its changesSince. One that is not pending any more stays as it is.",
         _object(("sessionKey", "changesSince"), sessionKey=_KEY, agentId=_AGENT, changesSince=_SINCE),
         _object(("acknowledged",), acknowledged=_COUNT),
         read_only=False,
