@@ -215,7 +215,7 @@ async def test_names_of_catalogs(opening: Opening, names: list[Any]) -> None:
         "text",
         Start("", {}),
         Start("/a", None),  # type: ignore[arg-type]
-        Start("/a", {"x": object()}),
+        pytest.param(Start("/a", {"x": object()}), id="a marker that is not JSON"),  # an object's repr differs from run to run
         Start("/a", {"x": float("nan")}),
         Start("/a", {"x": "y" * 70_000}),
     ],
