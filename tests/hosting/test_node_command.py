@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from kizuki.actors.hosting.exits import CommandFailed
-from kizuki.actors.hosting.node import command as node_command
-from kizuki.actors.hosting.node.command import TOKEN_VARIABLE, listening, read_token
+from kizuki.actors.hosting.node.command import TOKEN_VARIABLE
+from kizuki.actors.hosting.serving import listening as serving_listening
+from kizuki.actors.hosting.serving.listening import listening
+from kizuki.actors.hosting.serving.token import read_token
 from tests.hosting.conftest import Kizuki
 from tests.hosting.nodes import TOKEN
 
@@ -25,13 +27,13 @@ def test_token_is_needed(kizuki: Kizuki, address: str) -> None:
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "127.9.9.9"])
 def test_loopback_needs_none(address: str) -> None:
     """Loopback is bound without a token, and is what is bound."""
-    with listening(address, 0, has_token=False) as bound:
+    with listening(address, 0, has_token=False, variable=TOKEN_VARIABLE) as bound:
         assert bound.getsockname()[0].startswith("127.") or bound.getsockname()[0] == "::1"
 
 
 def test_others_with_a_token() -> None:
     """With a token any address may be bound."""
-    with listening("0.0.0.0", 0, has_token=True) as bound:
+    with listening("0.0.0.0", 0, has_token=True, variable=TOKEN_VARIABLE) as bound:
         assert bound.getsockname()[0] == "0.0.0.0"
 
 
@@ -58,9 +60,9 @@ def test_token_files(kizuki: Kizuki, tmp_path: Path, monkeypatch: pytest.MonkeyP
     file = tmp_path / "token"
     file.write_text(f"{TOKEN}\n")
     file.chmod(0o600)
-    assert read_token(file, {TOKEN_VARIABLE: "x" * 20}) == TOKEN
-    assert read_token(None, {TOKEN_VARIABLE: TOKEN}) == TOKEN
-    assert read_token(None, {TOKEN_VARIABLE: ""}) is None
+    assert read_token(file, {TOKEN_VARIABLE: "x" * 20}, TOKEN_VARIABLE) == TOKEN
+    assert read_token(None, {TOKEN_VARIABLE: TOKEN}, TOKEN_VARIABLE) == TOKEN
+    assert read_token(None, {TOKEN_VARIABLE: ""}, TOKEN_VARIABLE) is None
     file.chmod(0o640)
     ended = kizuki("serve-node", "--token-file", file, "--port", 0)
     assert (ended.code, "chmod 600" in ended.err, TOKEN in ended.err) == (2, True, False)
@@ -72,7 +74,7 @@ def test_empty_token_file(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.touch(0o600)
     with pytest.raises(CommandFailed, match="16"):
-        read_token(file, {})
+        read_token(file, {}, TOKEN_VARIABLE)
 
 
 @pytest.mark.parametrize("wrong", ["two words", "a/b", "..", "-a", "a" * 65, "日本"])
@@ -84,6 +86,6 @@ def test_names_that_are_none(kizuki: Kizuki, wrong: str) -> None:
 
 def test_without_the_extra(kizuki: Kizuki, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the optional packages the command says how to get them."""
-    monkeypatch.setattr(node_command, "find_spec", lambda name: None)
+    monkeypatch.setattr(serving_listening, "find_spec", lambda name: None)
     ended = kizuki("serve-node")
     assert (ended.code, "kizuki[http]" in ended.err) == (1, True)

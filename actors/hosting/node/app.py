@@ -34,9 +34,9 @@ from ...upstream.remote.wire import (
     start_to_json,
     thread_to_json,
 )
-from .answers import answer, refusal
+from ..serving.answers import answer, refusal
+from ..serving.guard import Guard
 from .catalogs import ServedCatalog, served
-from .guard import NodeGuard
 
 QUESTION_TIMEOUT_S: Final = 25.0
 """How long a question may take, from its first byte to its answer: less than a gateway waits for one."""
@@ -50,7 +50,7 @@ def node_app(
     """The node as an ASGI application. `names` are those that it is reached by, besides `localhost` and addresses."""
     node = _Node(host_id, served(catalogs), timeout_s)
     route = Route("/v1/hosts/{host}/catalogs/{catalog}/{question}", node.answer, methods=["POST"])
-    return Starlette(routes=[route], middleware=[Middleware(NodeGuard, token=token, names=tuple(names))])
+    return Starlette(routes=[route], middleware=[Middleware(Guard, token=token, names=tuple(names))])
 
 
 class _Node:

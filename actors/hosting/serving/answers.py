@@ -1,4 +1,4 @@
-"""The answers of a node, as JSON that needs no particular encoding: ids can hold what UTF-8 cannot."""
+"""Answers as JSON that needs no particular encoding: ids can hold what UTF-8 cannot."""
 
 from __future__ import annotations
 

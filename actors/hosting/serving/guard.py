@@ -1,0 +1,98 @@
+"""What stands before an application's answers: which names it is reached by, the token, and what a request must look like.
+
+Needs starlette.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from hashlib import blake2b
+from ipaddress import ip_address
+from typing import Final
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from .answers import refusal
+
+WITH_CONTENT: Final = ("POST", "PUT", "PATCH")
+
+
+class BearerToken:
+    """A token that requests must show in their Authorization header; None lets everybody in."""
+
+    def __init__(self, token: str | None) -> None:
+        self._digest = None if token is None else _digest(token.encode())
+
+    def is_in(self, headers: Headers) -> bool:
+        """Digests of equal length are compared, in constant time, so that nothing is told of the token."""
+        if self._digest is None:
+            return True
+        given = headers.getlist("authorization")
+        scheme, _, token = (given[0] if len(given) == 1 else "").partition(" ")
+        return hmac.compare_digest(_digest(token.strip().encode("latin-1")), self._digest) and scheme.lower() == "bearer"
+
+
+class Guard:
+    """Lets through what is asked by somebody who has the token, under a name that is ours, from no foreign page.
+
+    A page in a browser can reach loopback addresses under a name of its own (DNS rebinding), and can send plain requests without
+    asking first. So the name in the Host header must be an address, `localhost` or one that was allowed; the Origin header, which
+    browsers add, must be the same place as the Host header; and content must be declared as JSON. The port in the Host header does not
+    count, for we may be reached through a tunnel.
+    """
+
+    def __init__(self, app: ASGIApp, token: str | None, names: Iterable[str]) -> None:
+        self._app = app
+        self._token = BearerToken(token)
+        self._names = frozenset({"localhost", *(name.lower() for name in names)})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer: ASGIApp = self._app
+        if scope["type"] == "http":
+            headers = Headers(scope=scope)
+            if not self._is_named(headers.getlist("host")):
+                answer = refusal(421, "there is nothing here under the name in the Host header")
+            elif not _is_own_page(headers):
+                answer = refusal(403, "pages of another origin may not ask")
+            elif not self._token.is_in(headers):
+                answer = refusal(401, "the token is missing or wrong", {"WWW-Authenticate": "Bearer"})
+            elif scope["method"] in WITH_CONTENT and not _is_json(headers):
+                answer = refusal(415, "the content must be application/json")
+        await answer(scope, receive, send)
+
+    def _is_named(self, given: list[str]) -> bool:
+        if len(given) != 1:
+            return False
+        name = _without_port(given[0]).lower()
+        return name in self._names or is_address(name)
+
+
+def is_address(name: str) -> bool:
+    """Whether the name is the address of a machine rather than a name that could come to mean another one."""
+    try:
+        return bool(ip_address(name))
+    except ValueError:
+        return False
+
+
+def _is_own_page(headers: Headers) -> bool:
+    """Programs send no Origin header."""
+    origins = headers.getlist("origin")
+    host = headers["host"].lower()
+    return all(origin.lower() in {f"http://{host}", f"https://{host}"} for origin in origins)
+
+
+def _is_json(headers: Headers) -> bool:
+    return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
+
+
+def _without_port(host: str) -> str:
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _digest(token: bytes) -> bytes:
+    return blake2b(token).digest()
