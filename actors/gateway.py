@@ -17,6 +17,7 @@ from pykka import ActorDeadError
 
 from ..storage import open_store
 from ..storage.errors import StoreError
+from ..storage.protocol import Store
 from ..storage.records import Address, PendingRead, SessionDraft, SessionRecord, Shown, StateEvent
 from ..storage.writes import LinkPut, Unwatch
 from ..storage.writes import Watch as WatchWrite
@@ -51,7 +52,7 @@ from .messages import (
 )
 from .notices import Notice, Watch, watch
 from .sending import Dispatch, Sender, parse_timeout
-from .summaries import render
+from .summaries import Language, render
 from .system import RETENTION, UPSTREAM, ActorSystem
 from .turn import Turn
 from .turns import Turns
@@ -107,6 +108,16 @@ class Gateway:
         self._config = system.config
         self._turns = Turns(system)
         self._sender = Sender(dispatch, system.callbacks, system.clock)
+
+    @property
+    def store(self) -> Store:
+        """The database, for reads that no method offers, such as all cursors at once; only the gateway itself commits to it."""
+        return self._store
+
+    @property
+    def language(self) -> Language:
+        """Of notices and summaries."""
+        return self._config.language
 
     # -- sessions ----------------------------------------------------------------------------------------------------------
 

@@ -46,27 +46,35 @@ class Guard:
     def __init__(self, app: ASGIApp, token: str | None, names: Iterable[str]) -> None:
         self._app = app
         self._token = BearerToken(token)
-        self._names = frozenset({"localhost", *(name.lower() for name in names)})
+        self._names = own_names(names)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer: ASGIApp = self._app
         if scope["type"] == "http":
             headers = Headers(scope=scope)
-            if not self._is_named(headers.getlist("host")):
+            if not is_named(headers, self._names):
                 answer = refusal(421, "there is nothing here under the name in the Host header")
-            elif not _is_own_page(headers):
+            elif not is_own_page(headers):
                 answer = refusal(403, "pages of another origin may not ask")
             elif not self._token.is_in(headers):
                 answer = refusal(401, "the token is missing or wrong", {"WWW-Authenticate": "Bearer"})
-            elif scope["method"] in WITH_CONTENT and not _is_json(headers):
+            elif scope["method"] in WITH_CONTENT and not is_json(headers):
                 answer = refusal(415, "the content must be application/json")
         await answer(scope, receive, send)
 
-    def _is_named(self, given: list[str]) -> bool:
-        if len(given) != 1:
-            return False
-        name = _without_port(given[0]).lower()
-        return name in self._names or is_address(name)
+
+def own_names(names: Iterable[str]) -> frozenset[str]:
+    """The names to be reached by: those given, and `localhost`."""
+    return frozenset({"localhost", *(name.lower() for name in names)})
+
+
+def is_named(headers: Headers, names: frozenset[str]) -> bool:
+    """Whether the Host header holds an address or one of the names; its port does not count."""
+    given = headers.getlist("host")
+    if len(given) != 1:
+        return False
+    name = _without_port(given[0]).lower()
+    return name in names or is_address(name)
 
 
 def is_address(name: str) -> bool:
@@ -77,14 +85,15 @@ def is_address(name: str) -> bool:
         return False
 
 
-def _is_own_page(headers: Headers) -> bool:
-    """Programs send no Origin header."""
+def is_own_page(headers: Headers) -> bool:
+    """Whether the Origin header, where there is one, is the same place as the Host header. Programs send none."""
     origins = headers.getlist("origin")
     host = headers["host"].lower()
     return all(origin.lower() in {f"http://{host}", f"https://{host}"} for origin in origins)
 
 
-def _is_json(headers: Headers) -> bool:
+def is_json(headers: Headers) -> bool:
+    """Whether the content is declared as JSON, which a page of another origin cannot do without asking first."""
     return headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
 
 
