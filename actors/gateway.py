@@ -21,7 +21,7 @@ from ..storage.protocol import Store
 from ..storage.records import Address, PendingRead, SessionDraft, SessionRecord, Shown, StateEvent
 from ..storage.writes import LinkPut, Unwatch
 from ..storage.writes import Watch as WatchWrite
-from . import tools
+from . import tools, views
 from .clock import Clock, SystemClock
 from .config import GatewayConfig
 from .counters import GatewayStatistics
@@ -369,6 +369,20 @@ class Gateway:
             raise InvalidArgument("message", message, "it must be a text")
         registers = functools.partial(self._watch_receiver, source) if watch else None
         return await self._sender.send(source, canonical_key(key), message, registers, parse_timeout(timeout_s))
+
+    # -- views: what a person is shown -----------------------------------------------------------------------------------------
+
+    @operation
+    async def overview(self, *, events_max: int = 500) -> dict[str, Any]:
+        """Sessions with their last actor, cursors, the newest events and totals, each within bounds, from one consistent read."""
+        return await views.overview(self._store, self._system.runs.status, events_max=events_max, language=self._config.language)
+
+    @operation
+    async def surroundings(self, key: str, *, agent_id: str | None = None, limit: int = 200) -> dict[str, Any]:
+        """One session, who watches it, whom it watches, and its pending notices, taken ones included. Raises `UnknownSession`."""
+        address = parse_address(key, agent_id)
+        status = self._system.runs.status
+        return await views.surroundings(self._store, status, address, limit=limit, language=self._config.language)
 
     # -- upstream ----------------------------------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from .heads import Latest, material
-from .records import Address, Opened, Positions
+from .records import Address, Cursor, Opened, Positions
 from .rows import Row
 
 PAIR_COLUMNS = (
@@ -36,6 +36,11 @@ class Pair(NamedTuple):
         watcher_id, target_id, watcher, key, agent, renewed_at, last_seen, notified, *latest = row
         positions = Positions(last_seen, notified, material(Latest(*latest), watcher, last_seen))
         return cls(watcher_id, target_id, watcher, Address(key, agent), renewed_at, positions)
+
+    @property
+    def cursor(self) -> Cursor:
+        """The pair as its watcher sees it."""
+        return Cursor(self.watcher, self.target, self.positions)
 
     @property
     def opened(self) -> Opened:

@@ -9,7 +9,20 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from .records import Address, Cursor, LinkRecord, Neighbours, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from .records import (
+    Address,
+    Cursor,
+    LinkRecord,
+    Neighbours,
+    Overview,
+    PendingRead,
+    SessionsPage,
+    Shown,
+    StateEvent,
+    StatusRead,
+    StoreStatistics,
+    Surroundings,
+)
 from .writes import Commit, Write
 
 
@@ -82,6 +95,21 @@ class Store(Protocol):
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:
         """The newest `limit` events, of one session or of all, ascending."""
+        ...
+
+    async def overview(self, *, sessions_max: int, cursors_max: int, events_max: int) -> Overview:
+        """All sessions, cursors and events in one consistent read, or what of them a person would want to see first.
+
+        Where the bounds leave some out, the sessions are those of the newest `sessions_max` events, filled up in the order of their keys;
+        the cursors those with an opened notice, filled up with others; the events the newest.
+        """
+        ...
+
+    async def surroundings(self, address: Address, *, limit: int) -> Surroundings | None:
+        """The session, at most `limit` cursors on it and as many that it holds, those with an opened notice first.
+
+        None: no such session.
+        """
         ...
 
     async def statistics(self) -> StoreStatistics:

@@ -151,6 +151,43 @@ class SessionsPage:
     total: int | None
 
 
+class LastActor(NamedTuple):
+    """Who changed a session last."""
+
+    actor_type: str | None
+    """None: a person or the system, the event itself is no longer kept."""
+    actor_id: str | None
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """All that there is, as far as it fits within bounds; one consistent read."""
+
+    sessions: tuple[tuple[SessionRecord, LastActor | None], ...]
+    """Ordered by (key, agent id); no actor before the first event."""
+    cursors: tuple[Cursor, ...]
+    """Ordered by watcher, then target."""
+    events: tuple[StateEvent, ...]
+    """Ascending."""
+    totals: StoreStatistics
+    """What there is beyond the bounds, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """One session among those that watch it and those it watches; one consistent read."""
+
+    session: SessionRecord
+    last_actor: LastActor | None
+    watchers: tuple[Cursor, ...]
+    """The cursors on it, ordered by watcher."""
+    more_watchers: bool
+    watching: tuple[Cursor, ...]
+    """The cursors that it holds, ordered by target."""
+    more_watching: bool
+
+
 @dataclass(frozen=True, slots=True)
 class LinkRecord:
     """What ties a session to the thread of a catalog that it was adopted from, and how far that was scanned."""

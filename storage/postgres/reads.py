@@ -79,12 +79,7 @@ async def cursors(connection: Database, watcher: str | None) -> tuple[Cursor, ..
         rows = await connection.fetch(_CURSORS.format(where=""))
     else:
         rows = await connection.fetch(_CURSORS.format(where="WHERE w.session_key = $1 "), watcher)
-    return tuple(_to_cursor(tuple(row)) for row in rows)
-
-
-def _to_cursor(row: Row) -> Cursor:
-    pair = Pair.of(row)
-    return Cursor(pair.watcher, pair.target, pair.positions)
+    return tuple(Pair.of(tuple(row)).cursor for row in rows)
 
 
 _OPEN_OF_WATCHER = (
@@ -114,7 +109,7 @@ async def open_notices(
     rows = await connection.fetch(_PENDING, gateway_id, watcher, *shown, limit)
     if not rows:  # Only the rows say how many there are.
         return (), await connection.fetchval(_COUNT, gateway_id, watcher, *shown) if limit == 0 else 0
-    return tuple(_to_cursor(tuple(row)[:-1]) for row in rows), rows[0][-1]
+    return tuple(Pair.of(tuple(row)[:-1]).cursor for row in rows), rows[0][-1]
 
 
 _NEWEST = (

@@ -16,17 +16,19 @@ from ..records import (
     LinkRecord,
     Neighbours,
     Opened,
+    Overview,
     PendingRead,
     SessionsPage,
     Shown,
     StateEvent,
     StatusRead,
     StoreStatistics,
+    Surroundings,
 )
 from ..urls import without_password
 from ..whole import whole
 from ..writes import Commit, Write
-from . import handover, links, presence, reads
+from . import handover, links, presence, reads, views
 from .apply import apply
 from .connecting import Server, server_at
 from .failures import is_lost, store_error
@@ -159,6 +161,12 @@ class PostgresStore:
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:
         return await self._read(reads.events, address, limit)
+
+    async def overview(self, *, sessions_max: int, cursors_max: int, events_max: int) -> Overview:
+        return await self._read(views.overview, sessions_max, cursors_max, events_max)
+
+    async def surroundings(self, address: Address, *, limit: int) -> Surroundings | None:
+        return await self._read(views.surroundings, address, limit)
 
     async def statistics(self) -> StoreStatistics:
         return await self._read(reads.statistics)

@@ -88,11 +88,7 @@ _CURSORS = (
 def cursors(connection: sqlite3.Connection, watcher: str | None) -> tuple[Cursor, ...]:
     """Cursors as `Store.cursors` says."""
     sql = _CURSORS if watcher is None else _CURSORS.replace(":watcher IS NULL OR ", "")
-    return tuple(_to_cursor(Pair.of(row)) for row in connection.execute(sql, {"watcher": watcher}))
-
-
-def _to_cursor(pair: Pair) -> Cursor:
-    return Cursor(pair.watcher, pair.target, pair.positions)
+    return tuple(Pair.of(row).cursor for row in connection.execute(sql, {"watcher": watcher}))
 
 
 _OPEN_OF_WATCHER = (
@@ -117,7 +113,7 @@ def pending(
     living = json.dumps(living_others(connection, presence))
     wanted = {"watcher": watcher, "excluding": json.dumps(list(excluding)), "living": living, "limit": -1 if limit is None else limit}
     total = connection.execute(f"SELECT count(*) {_OPEN_OF_WATCHER}", wanted).fetchone()[0]
-    found = tuple(_to_cursor(Pair.of(row)) for row in connection.execute(_PENDING, wanted))
+    found = tuple(Pair.of(row).cursor for row in connection.execute(_PENDING, wanted))
     return PendingRead(session_exists(connection, watcher), found, total, is_elsewhere(connection, presence, watcher))
 
 

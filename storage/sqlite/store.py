@@ -13,9 +13,22 @@ from typing import Concatenate, ParamSpec, TypeVar
 from ..connection import Connection
 from ..errors import StoreError
 from ..folds import Fold
-from ..records import Address, Cursor, LinkRecord, Neighbours, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..records import (
+    Address,
+    Cursor,
+    LinkRecord,
+    Neighbours,
+    Overview,
+    PendingRead,
+    SessionsPage,
+    Shown,
+    StateEvent,
+    StatusRead,
+    StoreStatistics,
+    Surroundings,
+)
 from ..writes import Commit, Write
-from . import links, reads
+from . import links, reads, views
 from .apply import apply
 from .files import open_for_reading, open_for_writing
 from .gateways import neighbours, register
@@ -125,6 +138,12 @@ class SqliteStore:
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:
         return await self._read(reads.events, address, limit)
+
+    async def overview(self, *, sessions_max: int, cursors_max: int, events_max: int) -> Overview:
+        return await self._read(views.overview, sessions_max, cursors_max, events_max)
+
+    async def surroundings(self, address: Address, *, limit: int) -> Surroundings | None:
+        return await self._read(views.surroundings, address, limit)
 
     async def statistics(self) -> StoreStatistics:
         return await self._read(reads.statistics)
