@@ -1,4 +1,4 @@
-"""A host's run waits only so long for us, and never fails because of us."""
+"""Calls that an adapter makes inside somebody else's run: bounded in time, and never an error of that run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from ...logs import logger
 
 T = TypeVar("T")
 
-BOUND_S: Final = 0.25
-"""How long a host waits for one hook."""
+TIMEOUT_S: Final = 0.25
+"""How long a run waits for its notices, or for a record of what it does, unless its host says otherwise."""
 
 
-async def attempt(what: str, session_key: str, wanted: Awaitable[T], otherwise: T, *, bound_s: float = BOUND_S) -> T:
-    """The awaited value; `otherwise` if it fails or takes longer than `bound_s` seconds. A cancellation of the host's passes through."""
+async def fail_open(doing: str, call: Awaitable[T], timeout_s: float, **bound: object) -> T | None:
+    """The call's result; None, and a line in the log, if it raised or took longer. A cancellation is the caller's and goes on."""
     try:
-        async with asyncio.timeout(bound_s):
-            return await wanted
-    except Exception as error:  # noqa: BLE001 - whatever goes wrong here is no concern of the host's run
-        logger(session_key=session_key).warning(f"{what} failed, the run goes on without", error=str(error) or repr(error))
-        return otherwise
+        async with asyncio.timeout(timeout_s):
+            return await call
+    except Exception as error:  # noqa: BLE001 - whatever it is, the run that it would end is not ours
+        logger(**bound).warning(f"{doing} failed", error=str(error) or repr(error))
+        return None
