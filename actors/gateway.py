@@ -119,6 +119,11 @@ class Gateway:
         """Of notices and summaries."""
         return self._config.language
 
+    @property
+    def can_dispatch(self) -> bool:
+        """Whether it was opened with a `dispatch`: without one, `sessions_send` has nothing to deliver with, and is not to be offered."""
+        return self._sender.can_dispatch
+
     # -- sessions ----------------------------------------------------------------------------------------------------------
 
     @operation

@@ -50,6 +50,11 @@ class Sender:
         self._callbacks = callbacks
         self._clock = clock
 
+    @property
+    def can_dispatch(self) -> bool:
+        """Whether there is anything to deliver with."""
+        return self._dispatch is not None
+
     async def send(self, sender: str, receiver: str, message: str, watch: Watch | None, timeout_s: float) -> dict[str, Any]:
         """The tool's result; the host's failures are in it, not raised. With `watch`, `watched` is in it if the message was dispatched.
 
