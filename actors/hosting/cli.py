@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from ..errors import InvalidArgument, InvalidSessionKey, KizukiError, UnknownSession
 from .exits import CommandFailed, ExitCode
+from .mcp.command import mcp
 from .node.command import serve_node
 
 if TYPE_CHECKING:
@@ -451,6 +452,9 @@ def bench(
     raise typer.Exit(run_bench(suite or [], quick=quick, as_json=as_json))
 
 
+_command("kizuki mcp --session agent:main:main --db ~/kizuki.db", "kizuki mcp --session agent:main:main --http 127.0.0.1:7434", name="mcp")(
+    mcp
+)
 _command("kizuki serve-node", "kizuki serve-node --host 192.0.2.7 --host-id box --token-file node.token", name="serve-node")(serve_node)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import socket
 from importlib.util import find_spec
 from ipaddress import ip_address
@@ -66,6 +68,21 @@ def server_config(app: ASGIApp, *, lifespan: Literal["on", "off"] = "off", conne
         limit_concurrency=connections_max,
         timeout_graceful_shutdown=SHUTDOWN_S,
     )
+
+
+async def serve(config: uvicorn.Config, listener: socket.socket) -> None:
+    """Serve on the running loop until the process is asked to end, and return then, so that what stands around it can end as well."""
+    import uvicorn
+
+    loop = asyncio.get_running_loop()
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        # uvicorn raises the signal again when it has ended, which would end the process there and then.
+        loop.add_signal_handler(asked, lambda: None)
+    try:
+        await uvicorn.Server(config).serve(sockets=[listener])
+    finally:
+        for asked in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(asked)
 
 
 def _usage(message: str) -> CommandFailed:
