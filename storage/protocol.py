@@ -12,7 +12,9 @@ from typing import Protocol
 from .records import (
     Address,
     Cursor,
+    Followed,
     LinkRecord,
+    LogPosition,
     Neighbours,
     Overview,
     PendingRead,
@@ -95,6 +97,16 @@ class Store(Protocol):
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:
         """The newest `limit` events, of one session or of all, ascending."""
+        ...
+
+    async def follow(self, position: LogPosition | None, *, events_max: int, opened_max: int) -> Followed:
+        """The events of all sessions that are visible and were not given up to the position, the lowest `events_max` of them.
+
+        None: no events, and the position of now. One who follows from position to position is given every event that is committed
+        from then on, each once, in the order of commits within a session, whoever records it; cheap enough to be asked ten times a
+        second. `LogPosition(n)` begins behind the sequence n. An event that is gone before anybody looks is not given: it was pruned, or
+        its session was deleted.
+        """
         ...
 
     async def overview(self, *, sessions_max: int, cursors_max: int, events_max: int) -> Overview:

@@ -188,6 +188,35 @@ class Surroundings:
     more_watching: bool
 
 
+class LogPosition(NamedTuple):
+    """How far somebody has followed the log of all sessions (see `following`)."""
+
+    settled: int
+    """Up to here everything was given, and nothing will appear any more."""
+    given: frozenset[int] = frozenset()
+    """What was given above it."""
+    up_to: int = 0
+    """What is settled next, once those have ended that it waits for."""
+    waiting: frozenset[str] = frozenset()
+    """Transactions, by the database's names for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What is new in the log and in the queues, in one consistent read."""
+
+    events: tuple[StateEvent, ...]
+    """Ascending."""
+    more: bool
+    """Whether others follow that are visible already."""
+    position: LogPosition
+    """From which to go on."""
+    opened: tuple[Cursor, ...] | None
+    """All cursors with an opened notice, ordered by watcher, then target; None: more of them than were asked for."""
+    missed: bool = False
+    """Whether events may be missed from here on, since too many came while one transaction hung."""
+
+
 @dataclass(frozen=True, slots=True)
 class LinkRecord:
     """What ties a session to the thread of a catalog that it was adopted from, and how far that was scanned."""

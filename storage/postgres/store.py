@@ -13,7 +13,9 @@ from ..errors import StoreError
 from ..records import (
     Address,
     Cursor,
+    Followed,
     LinkRecord,
+    LogPosition,
     Neighbours,
     Opened,
     Overview,
@@ -28,7 +30,7 @@ from ..records import (
 from ..urls import without_password
 from ..whole import whole
 from ..writes import Commit, Write
-from . import handover, links, presence, reads, views
+from . import follow, handover, links, presence, reads, views
 from .apply import apply
 from .connecting import Server, server_at
 from .failures import is_lost, store_error
@@ -161,6 +163,9 @@ class PostgresStore:
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:
         return await self._read(reads.events, address, limit)
+
+    async def follow(self, position: LogPosition | None, *, events_max: int, opened_max: int) -> Followed:
+        return await self._read(follow.follow, position, events_max, opened_max)
 
     async def overview(self, *, sessions_max: int, cursors_max: int, events_max: int) -> Overview:
         return await self._read(views.overview, sessions_max, cursors_max, events_max)

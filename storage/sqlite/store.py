@@ -16,7 +16,9 @@ from ..folds import Fold
 from ..records import (
     Address,
     Cursor,
+    Followed,
     LinkRecord,
+    LogPosition,
     Neighbours,
     Overview,
     PendingRead,
@@ -28,7 +30,7 @@ from ..records import (
     Surroundings,
 )
 from ..writes import Commit, Write
-from . import links, reads, views
+from . import follow, links, reads, views
 from .apply import apply
 from .files import open_for_reading, open_for_writing
 from .gateways import neighbours, register
@@ -138,6 +140,9 @@ class SqliteStore:
 
     async def events(self, *, address: Address | None, limit: int) -> tuple[StateEvent, ...]:
         return await self._read(reads.events, address, limit)
+
+    async def follow(self, position: LogPosition | None, *, events_max: int, opened_max: int) -> Followed:
+        return await self._read(follow.follow, position, events_max, opened_max)
 
     async def overview(self, *, sessions_max: int, cursors_max: int, events_max: int) -> Overview:
         return await self._read(views.overview, sessions_max, cursors_max, events_max)
