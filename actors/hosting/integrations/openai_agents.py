@@ -15,9 +15,10 @@ import asyncio
 import copy
 import dataclasses
 import inspect
+import itertools
 import json
 import uuid
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, cast
 
@@ -51,6 +52,7 @@ except ImportError as error:
     raise ImportError("the OpenAI Agents adapter needs openai-agents: pip install 'kizuki[openai]'") from error
 
 CHANNEL: Final = "openai"
+_ASKING: Final = ("user", "developer", "system")
 
 
 def openai_tools(gateway: Gateway, session_key: str, *, send: bool = False) -> list[FunctionTool]:
@@ -139,7 +141,7 @@ class OpenAIRun:
 
     def _merging(self, inner: SessionInputCallback | None) -> SessionInputCallback:
         async def merge(history: list[TResponseInputItem], new: list[TResponseInputItem]) -> list[TResponseInputItem]:
-            given = [*self._notices([*history, *new]), *new]
+            given = [*self._notices([*_unanswered(history), *new]), *new]
             if inner is None:
                 return history + given
             merged = inner(history, given)
@@ -148,10 +150,7 @@ class OpenAIRun:
         return merge
 
     def _notices(self, items: Iterable[TResponseInputItem]) -> list[TResponseInputItem]:
-        """An item for each notice that the model was not shown yet.
-
-        A line is left out that is among the items already, as a failed run has saved it: the model reads it there.
-        """
+        """An item for each notice that the model was not shown yet, those left out that are among the items already."""
         there = _texts(items)
         lines = [notice.text for notice in self.hooks.unseen if notice.text not in there]
         return [cast(TResponseInputItem, {"role": "developer", "content": line}) for line in lines]
@@ -278,6 +277,11 @@ def _arguments(text: str) -> dict[str, Any]:
 def _failure(context: ToolContext[Any]) -> str:
     """What the SDK tells the model of a tool that failed, where the host did not choose other words."""
     return default_tool_error_function(context, Exception())
+
+
+def _unanswered(history: Sequence[TResponseInputItem]) -> Iterable[TResponseInputItem]:
+    """The end of a history that no model has answered: a failed run leaves its input there, and its notices with it."""
+    return itertools.takewhile(lambda item: isinstance(item, dict) and item.get("role") in _ASKING, reversed(history))
 
 
 def _texts(items: Iterable[TResponseInputItem]) -> set[str]:
