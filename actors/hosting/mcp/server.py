@@ -49,6 +49,17 @@ _INSTRUCTIONS: Final = (
 )
 
 
+def _version() -> str:
+    try:
+        return version("kizuki")
+    except PackageNotFoundError:
+        return ""
+
+
+_VERSION: Final = _version()
+"""Read once, for it is in a file."""
+
+
 def mcp_server(gateway: Gateway, session_key: str, *, lease_s: float = LEASE_S, poll_interval_s: float = POLL_INTERVAL_S) -> SessionServer:
     """A server that speaks for the session `session_key`: run it with the SDK, before the gateway is left.
 
@@ -74,7 +85,7 @@ class SessionServer(MCPServer[Delivery]):
             super().__init__(
                 "kizuki",
                 title="kizuki: session state awareness",
-                version=_version(),
+                version=_VERSION,
                 instructions=_INSTRUCTIONS.format(key=session_key),
                 lifespan=self._clients.lifespan,
                 middleware=[self._clients],
@@ -166,10 +177,3 @@ def _logging_left_alone() -> Iterator[None]:
         yield
     finally:
         root.handlers[:], root.level = handlers, level
-
-
-def _version() -> str:
-    try:
-        return version("kizuki")
-    except PackageNotFoundError:
-        return ""
