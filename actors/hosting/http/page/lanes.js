@@ -1,0 +1,44 @@
+// The timeline's lanes: which sessions, which stretch of time, and where on it their events lie. Values in, values out.
+
+import { idOf } from "./names.js";
+
+const SPANS_MS = [300_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000];
+// An automatic span is the shortest one that holds so many of the events.
+const ENOUGH = 12;
+const LANES_MAX = 7;
+const MARKS_MAX = 120;
+const TICKS = 4;
+
+// `events` are newest first; `spanMs` 0 means automatic.
+export function lanesOf(events, spanMs, now) {
+  const span = spanMs || automaticSpan(events, now);
+  const from = now - span;
+  const within = events.filter((event) => event.occurredAt >= from);
+  const groups = Map.groupBy(within, (event) => idOf(event.sessionKey, event.agentId));
+  const lanes = [...groups].slice(0, LANES_MAX).map(([id, group]) => laneOf(id, group, from, span));
+  lanes.sort((one, other) => (one.id < other.id ? -1 : 1));
+  return { span, lanes, ticks: ticksOf(span), sessions: groups.size, events: within.length };
+}
+
+function automaticSpan(events, now) {
+  const wanted = Math.min(ENOUGH, events.length);
+  const holds = (span) => events.filter((event) => event.occurredAt >= now - span).length >= wanted;
+  return SPANS_MS.find(holds) ?? SPANS_MS.at(-1);
+}
+
+function laneOf(id, events, from, span) {
+  const { sessionKey, agentId } = events[0];
+  const marks = events.slice(0, MARKS_MAX).toReversed().map((event) => ({ event, at: Math.min(1, (event.occurredAt - from) / span) }));
+  return { id, sessionKey, agentId, marks };
+}
+
+function ticksOf(span) {
+  return Array.from({ length: TICKS }, (_, index) => ({ at: index / TICKS, agoMs: span * (1 - index / TICKS) }));
+}
+
+export function spanText(ms) {
+  const units = [[86_400_000, "d"], [3_600_000, "h"], [60_000, "min"]];
+  const [unit, name] = units.find(([size]) => ms >= size) ?? [1000, "s"];
+  const count = ms / unit;
+  return `${Number.isInteger(count) ? count : count.toFixed(1)} ${name}`;
+}
