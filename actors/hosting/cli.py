@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 
 from ..errors import InvalidArgument, InvalidSessionKey, KizukiError, UnknownSession
 from .exits import CommandFailed, ExitCode
+from .http.command import PORT as SERVE_PORT
 from .mcp.command import mcp
 from .node.command import serve_node
 
@@ -450,6 +451,32 @@ def bench(
     from .bench import run_bench
 
     raise typer.Exit(run_bench(suite or [], quick=quick, as_json=as_json))
+
+
+@_command("kizuki serve --db state.db", "kizuki serve --host 192.0.2.7 --token-file serve.token --allow-host box.example")
+def serve(
+    host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Where to listen. Anything but loopback needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="0: any that is free.")] = SERVE_PORT,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", help="Holds the token that must be shown. (KIZUKI_SERVE_TOKEN)")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", metavar="NAME", help="A name by which the server is reached; may be repeated.")
+    ] = None,
+    db: Db = None,
+    as_json: AsJson = False,
+    config: Config = None,
+    language: InLanguage = None,
+) -> None:
+    """Serve the live page and the HTTP API of a database, for people and for hosts in other languages.
+
+    It is a gateway on the database, beside others or alone. What it answers is described at /openapi.json. Ctrl-C ends it.
+    """
+    from .http.command import Place, run_serve
+
+    run_serve(_settings(db, config, language), Place(host, port, token_file, allow_host or ()), as_json=as_json)
 
 
 _command("kizuki mcp --session agent:main:main --db ~/kizuki.db", "kizuki mcp --session agent:main:main --http 127.0.0.1:7434", name="mcp")(
