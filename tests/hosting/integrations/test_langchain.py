@@ -371,6 +371,6 @@ async def test_a_database_that_hangs_ends_no_run_and_loses_no_notice(tmp_path: P
 async def test_a_blocking_run_is_refused(tmp_path: Path) -> None:
     """invoke() cannot wait for a gateway on a loop, and says what to call instead."""
     async with open_gateway(tmp_path / "state.db") as gateway:
-        agent = create_agent(Script("done"), middleware=[SessionAwareness(gateway, MAIN)])
+        agent: Any = create_agent(Script("done"), middleware=[SessionAwareness(gateway, MAIN)])
         with pytest.raises(RuntimeError, match="ainvoke"):
-            await asyncio.to_thread(lambda: agent.invoke({"messages": [("user", "Go on.")]}))
+            await asyncio.to_thread(agent.invoke, {"messages": [("user", "Go on.")]})
