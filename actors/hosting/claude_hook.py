@@ -9,6 +9,7 @@ true: which session changed, and from which state version to which.
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 from collections.abc import Mapping, Sequence
@@ -29,6 +30,8 @@ SHOWING: Final = frozenset({"SessionStart", "UserPromptSubmit", "PostToolUse"})
 """Events whose additional context goes to the session's own model. That of `SubagentStart` goes to the sub-agent."""
 CONTEXT_MAX: Final = 8_000
 """Characters in an answer. Claude Code puts more than 10,000 into a file, of which the model sees the beginning."""
+PROGRAMS: Final = "sdk-"
+"""How the entrypoint begins where a program gives the prompts."""
 MACHINE_TEXTS: Final = ("<task-notification>", "<local-command-", "<bash-", "<system-reminder>")
 """How prompts begin that the tool itself submits; newer versions say so in `source`."""
 
@@ -61,25 +64,23 @@ def heard(event: object, agent: str, entrypoint: str, now_ms: int) -> Heard | No
     name, thread_id = (_text(event, "hook_event_name"), _text(event, "session_id")) if isinstance(event, dict) else ("", "")
     if not isinstance(event, dict) or not name or not thread_id:
         raise ValueError("a hook event is a JSON object with hook_event_name and session_id")
-    own_agent = canonical_agent_id(agent)
-    session = _address(own_agent, thread_id)
-    reports = _reports(event, name, session, entrypoint, now_ms)
-    shows = name in SHOWING and not _text(event, "agent_id")
+    session = _address(canonical_agent_id(agent), thread_id)
+    reports = reports_of(event, session, entrypoint, now_ms)
+    shows = name in SHOWING and not is_of_subagent(event)
     return Heard(name, session, reports, shows) if reports or shows else None
 
 
 def answer(said: Heard, pending: Sequence[Cursor], database: str, language: Language) -> tuple[str, list[Cursor]]:
     """The answer to an event, and which of the pending notices it tells: as many as fit."""
-    lines: list[str] = []
-    told: list[Cursor] = []
-    for cursor in pending:
-        line = _line(cursor, database, language)
-        if sum(map(len, lines)) + len(line) > CONTEXT_MAX:
-            break
-        lines.append(line)
-        told.append(cursor)
+    lines = fitting([_line(cursor, database, language) for cursor in pending])
     context = {"hookEventName": said.event, "additionalContext": "\n".join(lines)}
-    return json.dumps({"hookSpecificOutput": context}), told
+    return json.dumps({"hookSpecificOutput": context}), list(pending[: len(lines)])
+
+
+def fitting(lines: Sequence[str]) -> list[str]:
+    """As many of the first lines as an answer holds."""
+    lengths = itertools.accumulate(map(len, lines))
+    return [line for line, length in zip(lines, lengths, strict=True) if length <= CONTEXT_MAX]
 
 
 def _line(cursor: Cursor, database: str, language: Language) -> str:
@@ -91,11 +92,17 @@ def _line(cursor: Cursor, database: str, language: Language) -> str:
     return form.format(target=f'"{key}"', since=since, version=version, command=shlex.join(command), call=call)
 
 
-def _reports(event: Mapping[str, object], name: str, session: Address, entrypoint: str, now_ms: int) -> tuple[tuple[Address, Report], ...]:
-    match name:
+def is_of_subagent(event: Mapping[str, object]) -> bool:
+    """Whether the event comes from within a sub-agent; those of its start and its end do, too."""
+    return bool(_text(event, "agent_id"))
+
+
+def reports_of(event: Mapping[str, object], session: Address, entrypoint: str, now_ms: int) -> tuple[tuple[Address, Report], ...]:
+    """What is to be recorded of an event in `session`, and of which session: itself, or one of its sub-agents."""
+    match _text(event, "hook_event_name"):
         case "UserPromptSubmit" if _is_typed(event, entrypoint):
             return ((session, HumanTurn(CATALOG, None, None, now_ms, None, 1)),)
-        case "PreCompact" if not _text(event, "agent_id"):
+        case "PreCompact" if not is_of_subagent(event):
             return ((session, Compacted(f"hook:{now_ms}")),)
         case "SubagentStart" if child := _child_thread(event):
             return ((_address(session.agent_id, child), Spawned(*session, child, None)),)
@@ -108,7 +115,7 @@ def _reports(event: Mapping[str, object], name: str, session: Address, entrypoin
 def _is_typed(event: Mapping[str, object], entrypoint: str) -> bool:
     """Whether a person wrote the prompt, as far as that can be told."""
     prompt = _text(event, "prompt").lstrip()
-    by_a_person = event.get("source") in (None, "user") and not entrypoint.startswith("sdk-") and not _text(event, "agent_id")
+    by_a_person = event.get("source") in (None, "user") and not entrypoint.startswith(PROGRAMS) and not is_of_subagent(event)
     return by_a_person and bool(prompt) and not prompt.startswith(MACHINE_TEXTS)
 
 
