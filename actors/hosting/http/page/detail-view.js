@@ -28,7 +28,7 @@ export class DetailView {
     close.addEventListener("click", () => this.close());
     this.failure = el("p", { class: "failure", role: "alert", hidden: "" });
     this.facts = new FactsView(open);
-    this.notices = el("section", { class: "notices" }, el("h3", {}, "Notices"), el("ul"));
+    this.notices = el("section", { class: "notices" }, el("h3", { id: "notices-heading" }), el("ul", { tabindex: "0", "aria-labelledby": "notices-heading" }));
     this.changes = new ChangesView((since) => this.from(since), () => this.more());
     this.watchers = new CursorsTable("Watched by", "No session watches it.", (cursor) => [cursor.watcher], open, (since) => this.from(since));
     this.watching = new CursorsTable("Watches", "It watches no session.", (cursor) => [cursor.target, cursor.targetAgentId], open);
@@ -39,7 +39,8 @@ export class DetailView {
   // `since` undefined: from where the watcher that is furthest behind stands, else from the beginning.
   open(key, agentId, since, model) {
     this.model = model;
-    if (this.shown === null) this.opener = document.activeElement;
+    const opener = document.activeElement;
+    if (!this.element.contains(opener)) this.opener = opener;
     const known = model.byKey.get(key);
     const agent = agentId ?? known?.agentId;
     this.shown = { key, agentId: agent, since: since ?? this.furthestBehind(key, agent), pages: 1 };
@@ -47,6 +48,8 @@ export class DetailView {
     document.body.classList.add("with-detail");
     setText(this.heading.firstChild, model.nameOfKey(key));
     this.element.querySelector(".scroll").scrollTop = 0;
+    // Who came by keyboard, or sees nothing else, is taken along; who clicked stays where they are.
+    if (opener?.matches(":focus-visible") || getComputedStyle(this.element).position === "fixed") this.element.focus();
     this.load();
   }
 
@@ -61,10 +64,6 @@ export class DetailView {
     document.body.classList.remove("with-detail");
     this.closed();
     this.opener?.focus?.();
-  }
-
-  focus() {
-    this.element.focus();
   }
 
   from(since) {

@@ -2,12 +2,13 @@
 
 import { idOf } from "./names.js";
 
-const SPANS_MS = [300_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000];
+// How long, and by how many ticks it is divided.
+const TICKS = new Map([[300_000, 5], [3_600_000, 4], [21_600_000, 6], [86_400_000, 4], [604_800_000, 7], [2_592_000_000, 6]]);
+const SPANS_MS = [...TICKS.keys()];
 // An automatic span is the shortest one that holds so many of the events.
 const ENOUGH = 12;
 const LANES_MAX = 7;
 const MARKS_MAX = 120;
-const TICKS = 4;
 
 // `events` are newest first; `spanMs` 0 means automatic.
 export function lanesOf(events, spanMs, now) {
@@ -33,7 +34,8 @@ function laneOf(id, events, from, span) {
 }
 
 function ticksOf(span) {
-  return Array.from({ length: TICKS }, (_, index) => ({ at: index / TICKS, agoMs: span * (1 - index / TICKS) }));
+  const count = TICKS.get(span);
+  return Array.from({ length: count }, (_, index) => ({ at: index / count, agoMs: Math.round(span * (1 - index / count)) }));
 }
 
 export function spanText(ms) {

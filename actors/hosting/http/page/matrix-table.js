@@ -46,19 +46,32 @@ function updateWatcher(header, watcher) {
 }
 
 function updatePositions(element, { watcher, target, cursor }) {
-  const shown = cursor.pending ? `${cursor.lastSeen} ▸ ${cursor.notified} ▸ ${cursor.material}` : `${cursor.lastSeen}`;
-  const before = element.textContent;
+  const shown = [cursor.lastSeen, cursor.notified, cursor.material, cursor.pending].join();
+  if (element.shown === shown) return;
   element.opens = [target.key, target.agentId, cursor.lastSeen];
-  setText(element, shown);
+  element.replaceChildren(...(cursor.pending ? pendingParts(cursor) : [spoken("nothing pending at "), String(cursor.lastSeen)]));
   setAttribute(element, "class", cursor.pending ? "watch lit" : "watch");
-  setAttribute(element, "aria-label", `${watcher.name} watches ${target.name}: ${cursorText(cursor)}`);
+  setAttribute(element, "aria-label", null);
   setAttribute(element, "title", `${watcher.key} watches ${target.key}\n${cursorText(cursor)}`);
-  if (before !== "" && before !== shown) glow(element);
+  if (element.shown) glow(element);
+  element.shown = shown;
+}
+
+// What is seen are three numbers with signs between them; what is heard are words.
+function pendingParts({ lastSeen, notified, material }) {
+  const sign = () => el("span", { "aria-hidden": "true" }, " ▸ ");
+  return [spoken("pending, last seen "), String(lastSeen), sign(), spoken(", notified "), String(notified), sign(), spoken(", material "), String(material)];
+}
+
+function spoken(words) {
+  return el("span", { class: "unseen" }, words);
 }
 
 function empty(element, { watcher, target }) {
+  if (element.shown === "") return;
+  element.shown = "";
   element.opens = null;
-  setText(element, "");
+  element.replaceChildren();
   setAttribute(element, "class", null);
   setAttribute(element, "title", null);
   setAttribute(element, "aria-label", `${watcher.name} does not watch ${target.name}`);

@@ -14,8 +14,8 @@ export function shortKey(key) {
   const qualified = /^agent:([^:]+):(.+)$/.exec(key);
   if (!qualified) return key;
   const [, agent, rest] = qualified;
-  const last = rest.slice(rest.lastIndexOf("subagent:")).replace(/^subagent:/, "");
-  return agent === "main" || rest.includes("subagent:") ? last || rest : `${agent} / ${rest}`;
+  const last = rest.split("subagent:").at(-1);
+  return agent === "main" || last !== rest ? last || rest : `${agent} / ${rest}`;
 }
 
 export function nameOf(session) {

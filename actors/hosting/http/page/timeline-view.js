@@ -4,7 +4,7 @@ import { el, glow, setAttribute, setHidden, setText } from "./dom.js";
 import { LanesView } from "./lanes-view.js";
 import { actorMark, setMark } from "./marks.js";
 import { actorName } from "./names.js";
-import { relative, setTime, timeElement } from "./times.js";
+import { setTime, timeElement } from "./times.js";
 import { VirtualRows } from "./virtual-rows.js";
 
 const ROW_HEIGHT = 32;
@@ -14,12 +14,17 @@ export class TimelineView {
   constructor(open) {
     this.model = null;
     this.newest = null;
+    this.opened = null;
     this.lanes = new LanesView(open);
     this.rows = new VirtualRows(document.getElementById("events"), {
       rowHeight: ROW_HEIGHT,
       create,
       update: (element, row) => this.update(element, row),
-      open: ({ event }) => open(event.sessionKey, event.agentId, event.sequence - 1),
+      open: ({ event }) => {
+        this.opened = event.sequence;
+        open(event.sessionKey, event.agentId, event.sequence - 1);
+        this.rows.render();
+      },
     });
     this.actors = document.getElementById("timeline-actors");
     this.span = document.getElementById("timeline-span");
@@ -68,11 +73,9 @@ export class TimelineView {
     setText(parts.sequence, `#${event.sequence}`);
     setTime(parts.time, event.occurredAt);
     setAttribute(element, "title", `${event.sessionKey}\n${event.kind}`);
-    const spoken = `${session}: ${event.summary}, by ${actor}, ${relative(event.occurredAt)} ago, sequence ${event.sequence}`;
-    setAttribute(element, "aria-label", spoken);
     setAttribute(element, "aria-setsize", this.rows.rows.length);
     setAttribute(element, "aria-posinset", this.rows.indexes.get(id) + 1);
-    setAttribute(element, "aria-selected", String(id === this.rows.activeId));
+    setAttribute(element, "aria-selected", String(id === this.opened));
     if (id > this.fresh && !element.glowed) glow(element);
     element.glowed = true;
   }

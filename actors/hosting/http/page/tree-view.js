@@ -4,7 +4,7 @@ import { el, glow, setAttribute, setHidden, setText } from "./dom.js";
 import { forestOf, looksFor, rowsOf } from "./forest.js";
 import { actorMark, icon, setMark } from "./marks.js";
 import { actorName, nameOf, plural, shortKey } from "./names.js";
-import { relative, setTime, timeElement } from "./times.js";
+import { setTime, timeElement } from "./times.js";
 import { VirtualRows } from "./virtual-rows.js";
 
 const ROW_HEIGHT = 34;
@@ -102,14 +102,15 @@ export class TreeView {
       { role: "treeitem", class: "row session" },
       el("span", { class: "twist" }, icon("chevron")),
       el("span", { class: "name" }, el("bdi", { class: "title" }), el("bdi", { class: "key" })),
-      el("span", { class: "running", title: "a run is active" }),
-      el("span", { class: "badge" }, icon("bell"), el("span")),
-      actorMark(),
+      el("span", { class: "running", title: "a run is active" }, unseen(", running")),
+      el("span", { class: "badge" }, icon("bell"), el("span"), unseen()),
+      el("span", { class: "by" }, actorMark(), unseen()),
       timeElement(),
       el("span", { class: "version" }),
     );
-    const [twist, name, running, badge, mark, time, version] = element.children;
-    element.parts = { twist, title: name.firstChild, key: name.lastChild, running, badge, count: badge.lastChild, mark, time, version };
+    const [, name, running, badge, by, time, version] = element.children;
+    const [, count, what] = badge.children;
+    element.parts = { title: name.firstChild, key: name.lastChild, running, badge, count, what, by, time, version };
     return element;
   }
 
@@ -129,17 +130,18 @@ export class TreeView {
 
   updateBadge(parts, row) {
     const count = row.notices + row.below;
+    const where = row.below === 0 ? "" : row.notices === 0 ? " below" : ` here and ${row.below} below`;
     setHidden(parts.badge, count === 0);
-    setText(parts.count, String(count));
+    setText(parts.count, String(row.notices || row.below));
+    setText(parts.what, ` ${(row.notices || row.below) === 1 ? "notice" : "notices"} pending${where}, `);
     setAttribute(parts.badge, "class", row.notices > 0 ? "badge" : "badge below");
-    setAttribute(parts.badge, "title", badgeText(row));
+    setAttribute(parts.badge, "title", `${parts.count.textContent}${parts.what.textContent.slice(0, -2)}`);
   }
 
   updateChange(element, session) {
     const { parts } = element;
     const version = session.stateVersion ?? 0;
-    setMark(parts.mark, session.lastActor?.type);
-    setAttribute(parts.mark, "visibility", session.lastActor ? null : "hidden");
+    this.updateActor(parts.by, session.lastActor);
     setTime(parts.time, session.updatedAt);
     setText(parts.version, version === 0 ? "–" : `v${version}`);
     if (element.version !== undefined && element.version < version) glow(element);
@@ -152,21 +154,20 @@ export class TreeView {
     setAttribute(element, "aria-posinset", row.index + 1);
     setAttribute(element, "aria-expanded", row.children > 0 ? String(row.expanded) : null);
     setAttribute(element, "aria-selected", String(row.id === this.selected));
-    setAttribute(element, "aria-label", this.spoken(row));
     element.classList.toggle("aside", row.aside);
     element.classList.toggle("leaf", row.children === 0);
   }
 
-  spoken({ session, notices, below }) {
-    const { lastActor, stateVersion } = session;
-    const changed = lastActor ? `last changed by ${actorName(lastActor.type, lastActor.id, this.model)}, ${relative(session.updatedAt)} ago` : null;
-    const parts = [nameOf(session), session.status === "running" ? "running" : null, stateVersion ? `version ${stateVersion}` : "no changes", changed];
-    parts.push(notices > 0 ? `${plural(notices, "notice")} pending` : null, below > 0 ? `${plural(below, "notice")} pending below` : null);
-    return parts.filter(Boolean).join(", ");
+  updateActor(by, actor) {
+    const text = actor ? actorName(actor.type, actor.id, this.model) : "";
+    setMark(by.firstChild, actor?.type);
+    setAttribute(by, "title", text || null);
+    setHidden(by, !actor);
+    setText(by.lastChild, ` last changed by ${text}, `);
   }
 }
 
-function badgeText({ notices, below }) {
-  const own = notices > 0 ? `${plural(notices, "notice")} pending` : "";
-  return [own, below > 0 ? `${plural(below, "notice")} pending below` : ""].filter(Boolean).join(", ");
+// Words for those who listen, where others see a sign.
+function unseen(text = "") {
+  return el("span", { class: "unseen" }, text);
 }
