@@ -18,6 +18,20 @@ class Counters:
 
 
 @dataclass(frozen=True, slots=True)
+class GatewayCounts:
+    """What one gateway knows of itself without asking its database: its counters, and what there is right now."""
+
+    events_recorded: int
+    recordings_lost: int
+    notices_opened: int
+    notices_acknowledged: int
+    notices_returned: int
+    wakes: int
+    actors_resident: int
+    mail_waiting: int
+
+
+@dataclass(frozen=True, slots=True)
 class GatewayStatistics:
     """A snapshot of one gateway: its counters, and what there is right now."""
 

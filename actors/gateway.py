@@ -10,7 +10,7 @@ import functools
 import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Concatenate, Final, Literal, ParamSpec, TypeVar
 
 from pykka import ActorDeadError
@@ -24,7 +24,7 @@ from ..storage.writes import Watch as WatchWrite
 from . import tools, views
 from .clock import Clock, SystemClock
 from .config import GatewayConfig
-from .counters import GatewayStatistics
+from .counters import GatewayCounts, GatewayStatistics
 from .drafts import GOAL_CHANGES, OUTCOMES, Report
 from .errors import InvalidArgument, KizukiError, StoreUnavailable, UnknownSession
 from .heartbeat import Wake
@@ -51,6 +51,7 @@ from .messages import (
     TurnOver,
 )
 from .notices import Notice, Watch, watch
+from .observing import Observer
 from .sending import Dispatch, Sender, parse_timeout
 from .summaries import Language, render
 from .system import RETENTION, UPSTREAM, ActorSystem
@@ -92,7 +93,8 @@ def operation(
     async def checked(self: Gateway, /, *args: P.args, **kwargs: P.kwargs) -> T:
         self._system.check_open(method.__name__)
         try:
-            return await method(self, *args, **kwargs)
+            with self._system.observers.operation(method.__name__):
+                return await method(self, *args, **kwargs)
         except (StoreError, ActorDeadError) as error:
             raise self._system.unavailable(method.__name__, error) from error
 
@@ -288,8 +290,9 @@ class Gateway:
         if source is None:
             yield Turn((), 0, _nothing)
             return
-        async with self._turns.open(source, limit) as current:
-            yield current
+        with self._system.observers.operation("turn"):
+            async with self._turns.open(source, limit) as current:
+                yield current
 
     @operation
     async def drain(self, key: str, *, notices_max: int | None = None) -> list[Notice]:
@@ -429,18 +432,18 @@ class Gateway:
     @operation
     async def statistics(self) -> GatewayStatistics:
         """What the gateway has done, and what there is right now."""
-        counters = self._system.counters
-        return GatewayStatistics(
-            events_recorded=counters.events_recorded,
-            recordings_lost=counters.recordings_lost,
-            notices_opened=counters.notices_opened,
-            notices_acknowledged=counters.notices_acknowledged,
-            notices_returned=counters.notices_returned,
-            notices_pending=(await self._store.statistics()).pending,
-            wakes=counters.wakes,
-            actors_resident=self._system.residents(),
-            mail_waiting=self._system.runtime.mail_waiting,
+        pending = (await self._store.statistics()).pending
+        return GatewayStatistics(**asdict(self.counts()), notices_pending=pending)
+
+    def counts(self) -> GatewayCounts:
+        """What of `statistics` needs no database: at once, from any thread, and of a closed gateway, too."""
+        return GatewayCounts(
+            **asdict(self._system.counters), actors_resident=self._system.residents(), mail_waiting=self._system.runtime.mail_waiting
         )
+
+    def observe(self, observer: Observer) -> Callable[[], None]:
+        """Tell an observer of operations, commits and wakes from now on; call what is returned to stop that."""
+        return self._system.observers.add(observer)
 
     # -- inside ------------------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from .clock import Clock
 from .counters import Counters
 from .logs import logger
 from .messages import Tick, WakeEnded
+from .observing import Observers
 from .runtime import AsyncioActor
 from .timer import Timer
 from .wake_policy import WakeRequest
@@ -34,13 +35,22 @@ class HeartbeatActor(AsyncioActor):
     """Wakes watchers, each of them once at a time."""
 
     def __init__(
-        self, wake: Wake, store: Store, clock: Clock, counters: Counters, claims: Claims, book: WakeBook, callbacks: Callbacks
+        self,
+        wake: Wake,
+        store: Store,
+        clock: Clock,
+        counters: Counters,
+        observers: Observers,
+        claims: Claims,
+        book: WakeBook,
+        callbacks: Callbacks,
     ) -> None:
         super().__init__()
         self._wake = wake
         self._store = store
         self._clock = clock
         self._counters = counters
+        self._observers = observers
         self._claims = claims
         self._book = book
         self._callbacks = callbacks
@@ -105,6 +115,8 @@ class HeartbeatActor(AsyncioActor):
         self._under_way[watcher] = wake  # from here on, so that a failure of the look forgets nobody either
         if await self._is_pending(watcher):
             self._counters.wakes += 1
+            if not wake.failures:
+                self._observers.woken(self._clock.monotonic() - wake.due + self._book.coalesce_s)
             call = asyncio.create_task(self._call(watcher, wake), name="kizuki wake")
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
@@ -123,7 +135,8 @@ class HeartbeatActor(AsyncioActor):
         """Ask the host; an exception or no answer in time counts as busy (rule 4.9)."""
         busy = True
         try:
-            answer = await within(self._clock, ANSWER_TIMEOUT_S, self._callbacks.start(self._wake, watcher, wake.reasons))
+            with self._observers.operation("wake"):
+                answer = await within(self._clock, ANSWER_TIMEOUT_S, self._callbacks.start(self._wake, watcher, wake.reasons))
             busy = answer is False
         except TimeoutError:
             logger(watcher=watcher).warning("wake callback did not answer", timeout_s=ANSWER_TIMEOUT_S)

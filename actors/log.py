@@ -24,6 +24,7 @@ from .clock import Clock
 from .counters import Counters
 from .logs import logger
 from .messages import Flush, Tick
+from .observing import Observers
 from .runtime import AsyncioActor, AsyncioFuture
 from .timer import Timer
 
@@ -79,6 +80,7 @@ class LogActor(AsyncioActor):
         store: Store,
         clock: Clock,
         counters: Counters,
+        observers: Observers,
         state: LogState,
         *,
         busy_timeout_s: float,
@@ -89,6 +91,7 @@ class LogActor(AsyncioActor):
         self._store = store
         self._clock = clock
         self._counters = counters
+        self._observers = observers
         self._state = state
         self._busy_timeout_s = busy_timeout_s
         self._on_opened = on_opened
@@ -140,7 +143,8 @@ class LogActor(AsyncioActor):
 
     async def _commit(self, group: list[Queued]) -> None:
         try:
-            commit = await self._store.commit([item.write for item in group], busy_timeout_s=self._time_left_s(group))
+            with self._observers.commit(len(group)):
+                commit = await self._store.commit([item.write for item in group], busy_timeout_s=self._time_left_s(group))
         except WriteRefusedError as error:
             await self._refused(group, error)
         except StoreError as error:

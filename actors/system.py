@@ -27,6 +27,7 @@ from .log import LogActor, LogState
 from .logs import logger
 from .messages import Begin, BeginReplay, ChildEnded, Join, ReplayNext
 from .neighbours import Neighbourhood, NeighboursActor
+from .observing import Observers
 from .replay import ReplayActor, ReplayProgress
 from .restarts import RestartPolicy
 from .retention import RetentionActor
@@ -69,6 +70,7 @@ class ActorSystem:
         self.clock = clock
         self.config = config
         self.counters = Counters()
+        self.observers = Observers()
         self.claims = Claims()
         self.runs = ActiveRuns()
         self.wakes = WakeBook(config.wake_coalesce_s)
@@ -212,6 +214,7 @@ class ActorSystem:
             self.store,
             self.clock,
             self.counters,
+            self.observers,
             self._log_state,
             busy_timeout_s=self.config.busy_timeout_s,
             on_opened=self._opened,
@@ -238,7 +241,8 @@ class ActorSystem:
         return self.runtime.start(RetentionActor, self.log, self.clock, self.config)
 
     def _start_heartbeat(self, wake: Wake) -> Ref:
-        return self.runtime.start(HeartbeatActor, wake, self.store, self.clock, self.counters, self.claims, self.wakes, self.callbacks)
+        counts = self.counters, self.observers
+        return self.runtime.start(HeartbeatActor, wake, self.store, self.clock, *counts, self.claims, self.wakes, self.callbacks)
 
     def _start_upstream(self) -> Ref:
         texts = RecentTexts(self._recent_texts, self.callbacks, self.clock)
