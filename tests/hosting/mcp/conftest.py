@@ -11,8 +11,6 @@ import pytest_asyncio
 from kizuki.actors import Gateway, open_gateway
 from tests.hosting.cast import CHILD, MAIN
 
-pytest.importorskip("mcp", reason="the MCP SDK is not installed: pip install 'kizuki[mcp]'")
-
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:

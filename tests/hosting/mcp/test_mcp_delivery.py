@@ -7,6 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
+pytest.importorskip("mcp", reason="needs the MCP SDK: pip install 'kizuki[mcp]'")
+
 from starlette.types import Message, Receive, Scope, Send
 
 from kizuki.actors import Gateway
@@ -68,7 +71,7 @@ async def test_client_that_does_not_come_again(new: New, recorder: Gateway, gate
     exchange.completed = True
     await exchange.end()
     async with asyncio.timeout(5):
-        while not await is_pending(gateway):
+        while not await is_pending(gateway):  # noqa: ASYNC110 - a timer of the loop, which tells nobody
             await asyncio.sleep(0.01)
     await delivery.acknowledge()
     assert await is_pending(gateway)

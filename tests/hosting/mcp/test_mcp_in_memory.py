@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
+
+pytest.importorskip("mcp", reason="needs the MCP SDK: pip install 'kizuki[mcp]'")
+
 from mcp.types import CancelledNotification, CancelledNotificationParams
 
 from kizuki.actors import Dispatched, Gateway, GatewayConfig, InvalidSessionKey, open_gateway
@@ -129,7 +131,7 @@ async def test_what_came_meanwhile(server: SessionServer, recorder: Gateway) -> 
 
 @MODES
 async def test_results_fit_their_schemas(gateway: Gateway, recorder: Gateway, mode: Any) -> None:
-    """Every tool is listed with the schemas of its arguments and results, and answers by them, also with a notice in it."""
+    """Every tool answers by the schema that it is listed with, which the SDK's client checks, also with a notice in the result."""
     async with connected(mcp_server(gateway, MAIN), mode=mode) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         calls: dict[str, dict[str, Any]] = {
@@ -142,10 +144,12 @@ async def test_results_fit_their_schemas(gateway: Gateway, recorder: Gateway, mo
         assert set(calls) == set(tools)
         for name, arguments in calls.items():
             await recorder.human_message(CHILD, channel="telegram")
-            Draft202012Validator(tools[name].input_schema).validate(arguments)
-            result = await client.call_tool(name, arguments)
-            assert lines(result), name
-            Draft202012Validator(tools[name].output_schema or {}).validate(result.structured_content)
+            assert lines(await client.call_tool(name, arguments)), name
+            tool = tools[name]
+            assert tool.output_schema is not None
+            assert tool.output_schema["additionalProperties"] is False
+            assert "notices" in tool.output_schema["properties"]
+            assert set(arguments) <= set(tool.input_schema["properties"])
 
 
 async def test_annotations(server: SessionServer) -> None:
