@@ -7,9 +7,10 @@
     )
 
 Facts of the SDK (0.2.189, `claude_agent_sdk/types.py`, `_internal/query.py`): hooks are called by Claude Code, which waits for each and
-puts the additional context of a prompt's hook behind the prompt; events from within a sub-agent carry its `agent_id`. There is no hook for
-the end of the client, so nothing is taken that would have to be given back: a notice stays pending until the model has certainly been
-shown it, which its next tool call or the regular end of its turn proves.
+gives the model the additional context of a prompt's hook beside the prompt; events from within a sub-agent carry its `agent_id`. A turn
+whose model call fails ends without the event `Stop` (tried with Claude Code 2.1.332). There is no hook for the end of the client, so
+nothing is taken that would have to be given back: a notice stays pending until the model has certainly been shown it, which its next tool
+call or the regular end of its turn proves.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ except ImportError as error:
 EVENTS: Final[tuple[HookEvent, ...]] = ("UserPromptSubmit", "PreToolUse", "Stop", "SubagentStart", "SubagentStop", "PreCompact")
 NOTICES_MAX: Final = GatewayConfig().notices_max
 PROVING: Final = frozenset({"PreToolUse", "Stop"})
-"""Events that come only after the model has answered. A call of the model that fails ends without `Stop`."""
+"""Events that come only after the model has answered."""
 
 
 def claude_tools(gateway: Gateway, session_key: str, *, send: bool = False) -> McpSdkServerConfig:

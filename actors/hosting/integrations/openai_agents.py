@@ -129,7 +129,7 @@ class OpenAIRun:
     async def end(self, outcome: Outcome) -> None:
         """Give back what the model was not shown, and end what is still open."""
         await self._turn.end(well=outcome == "ok")
-        await self.hooks.children.end_all("error" if outcome == "ok" else outcome)
+        await self.hooks.children.end_all(outcome)
         finished = self._gateway.run_finished(self._session_key, self._run_id)
         await fail_open("recording a run's end", finished, self._timeout_s, session=self._session_key)
 
@@ -196,7 +196,9 @@ class OpenAIRunHooks(RunHooks[Any]):
     @override
     async def on_tool_end(self, context: RunContextWrapper[Any], agent: Agent[Any], tool: Tool, result: object) -> None:
         if isinstance(context, ToolContext):
-            await self.children.end(context.tool_call_id, "error" if result == _failure(context) else "ok")
+            failed = isinstance(result, str) and result == _failure(context)
+            await self.children.start(tool.name, context.tool_call_id, _arguments(context.tool_arguments))
+            await self.children.end(context.tool_call_id, "error" if failed else "ok")
 
     @override
     async def on_handoff(self, context: RunContextWrapper[Any], from_agent: Agent[Any], to_agent: Agent[Any]) -> None:
@@ -221,9 +223,9 @@ class Children:
         self._handoffs = 0
 
     async def start(self, name: str, run_id: str, arguments: Mapping[str, Any]) -> None:
-        """A child's run begins, if the name is a child's."""
+        """A child's run begins, if the name is a child's. One that waited for a person has begun before, under the same id."""
         child_key = self._keys.get(name)
-        if child_key is not None:
+        if child_key is not None and run_id not in self._open:
             self._open[run_id] = run = ChildRun(self._gateway, self._parent, run_id, self._timeout_s)
             await run.started(child_key, arguments)
 
@@ -246,8 +248,9 @@ class Children:
             await self._hand_back()
 
     async def end_all(self, outcome: Outcome) -> None:
-        """The run is over, and with it what is still open."""
-        await asyncio.gather(*(self.end(run_id, outcome) for run_id in tuple(self._open)))
+        """The run is over, and with it what is still open; after one that ended well that waits for a person."""
+        left, self._open = tuple(self._open.values()), {}
+        await asyncio.gather(*(run.paused() if outcome == "ok" else run.ended(outcome) for run in left))
 
     async def _hand_back(self) -> None:
         handed_to, self._handed_to = self._handed_to, None

@@ -15,7 +15,7 @@ import pytest_asyncio
 
 pytest.importorskip("agents", reason="needs openai-agents: pip install 'kizuki[openai]'")
 
-from agents import Agent, RunConfig, Runner, SQLiteSession, Tool, TResponseInputItem, handoff
+from agents import Agent, RunConfig, Runner, SQLiteSession, Tool, TResponseInputItem, function_tool, handoff
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
 
 from kizuki.actors import Actor, Gateway, GatewayConfig, InvalidArgument, InvalidSessionKey, open_gateway
@@ -258,6 +258,22 @@ async def test_a_child_ends_with_the_run_that_fails(gateway: Gateway, session: S
     with pytest.raises(RuntimeError, match="clerk down"):
         await go(gateway, manager, session, children={"clerk": lambda _: OTHER})
     assert [kind for kind, _ in await history(gateway, OTHER)] == ["child_spawned", "run_failed"]
+
+
+async def test_a_child_that_waits_for_a_person_goes_on(gateway: Gateway, session: SQLiteSession) -> None:
+    """A child whose tool needs a person's approval has not ended with the run that asks for it, but with the one that goes on."""
+    pay = function_tool(lambda: "paid", name_override="pay", needs_approval=True)
+    worker, _ = scripted([function_call("pay", {}, call_id="p1")], DONE, name="worker", tools=[pay])
+    manager, _ = scripted([function_call("work", {"input": "-"}, call_id="w1")], DONE, tools=[worker.as_tool("work", "-")])
+    waiting = await go(gateway, manager, session, children={"work": lambda _: OTHER})
+    assert [kind for kind, _ in await history(gateway, OTHER)] == ["child_spawned"]
+    assert (await gateway.session_status(OTHER))["status"] == "idle"
+    state = waiting.to_state()
+    state.approve(waiting.interruptions[0])
+    async with openai_run(gateway, MAIN, actor=ADA, children={"work": lambda _: OTHER}, timeout_s=PATIENT_S) as run:
+        result = await Runner.run(manager, state, session=session, run_config=run.config(QUIET), hooks=run.hooks)
+    assert result.final_output == "done"
+    assert [kind for kind, _ in await history(gateway, OTHER)] == ["child_spawned", "run_completed"]
 
 
 @pytest.mark.parametrize("arguments", ['{"sessionKey": "agent:main:nobody"}', "{broken", '{"sessionKey": 7}', "[]"])
