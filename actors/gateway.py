@@ -93,7 +93,10 @@ def operation(
     async def checked(self: Gateway, /, *args: P.args, **kwargs: P.kwargs) -> T:
         self._system.check_open(method.__name__)
         try:
-            with self._system.observers.operation(method.__name__):
+            observers = self._system.observers
+            if not observers.present:
+                return await method(self, *args, **kwargs)
+            with observers.operation(method.__name__):
                 return await method(self, *args, **kwargs)
         except (StoreError, ActorDeadError) as error:
             raise self._system.unavailable(method.__name__, error) from error
