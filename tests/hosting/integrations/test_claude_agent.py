@@ -140,8 +140,9 @@ async def test_sub_agents_are_children(gateway: Gateway) -> None:
 
 async def test_every_compaction_is_recorded(gateway: Gateway) -> None:
     """Each compaction of the session's history is in its log."""
-    await ask(ScriptedClaude([COMPACTION]), options(gateway))
-    assert await history(gateway, MAIN) == [("compacted", "session compacted")]
+    for _ in range(2):
+        await ask(ScriptedClaude([COMPACTION]), options(gateway))
+    assert await history(gateway, MAIN) == [("compacted", "session compacted")] * 2
 
 
 @pytest.mark.parametrize(
