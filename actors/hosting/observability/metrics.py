@@ -28,7 +28,7 @@ except ImportError as error:
 _COUNTERS: Final = {
     "events_recorded": "Events written to the signal log.",
     "recordings_lost": "Recordings that the database could not take.",
-    "notices_opened": "Notices opened, by any gateway, for sessions of this one's log.",
+    "notices_opened": "Notices opened by this gateway, and by others for sessions that it hosts.",
     "notices_acknowledged": "Notices that a model was shown.",
     "notices_returned": "Notices that turns gave back.",
     "wakes": "Calls of the host's wake callback.",
