@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.routing import BaseRoute, Mount, Route, Router
 
 from ...clock import Clock, SystemClock
 from ...gateway import Gateway
@@ -26,6 +26,7 @@ from .guard import PathAsSent, PlaceGuard, SafeHeaders, TokenGuard
 from .leases import LeasedTurns
 from .live import live_endpoints
 from .login import Login
+from .metrics_route import metrics_routes
 from .openapi import openapi_document
 from .page_files import page_routes
 from .reading import reading_endpoints
@@ -80,7 +81,8 @@ def http_app(
         *tool_endpoints(gateway, send=send),
         *live_endpoints(gateway),
     ]
-    guarded = Mount("", routes=_routes(endpoints), middleware=[Middleware(TokenGuard, token=token)])
+    asked = Router([*_routes(endpoints), *metrics_routes(gateway)], redirect_slashes=False)
+    guarded = Mount("", asked, middleware=[Middleware(TokenGuard, token=token)])
     routes: list[BaseRoute] = [
         *page_routes(),
         Login(token).route(),

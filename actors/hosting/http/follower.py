@@ -63,7 +63,7 @@ class Listener:
     def offer(self, message: Sent) -> None:
         """Put the message into the queue; where it is full, all that waits is lost, and a gap tells so."""
         if len(self.waiting) >= WAITING_MAX:
-            lost = len(self.waiting)
+            lost = sum(waiting.data.get("lost", 0) if waiting.kind == "gap" else 1 for waiting in self.waiting)
             self.waiting.clear()
             self.waiting.append(gap("too_slow", message.position, lost=lost))
         self.waiting.append(message)

@@ -33,7 +33,7 @@ def openapi_document(endpoints: Iterable[Endpoint], *, has_token: bool) -> dict[
         "openapi": "3.1.0",
         "info": {
             "title": "kizuki",
-            "version": _version(),
+            "version": VERSION,
             "summary": "Session state awareness for multi-agent systems: record what happened, take notices, read exact deltas.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -97,3 +97,7 @@ def _version() -> str:
         return version("kizuki")
     except PackageNotFoundError:
         return "0"
+
+
+VERSION: Final = _version()
+"""Found out when this module is imported: it reads files, which a loop must not."""
