@@ -43,7 +43,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Hashable, Iterable
 from contextvars import copy_context
 from functools import partial
-from itertools import chain, count
+from itertools import count
 from types import TracebackType
 from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, TypeVar, cast
 
@@ -496,8 +496,11 @@ class Runtime:
 
     @property
     def mail_waiting(self) -> int:
-        """How many mails wait, those of suspended askers included. Costs a look at each actor that is not idle."""
-        return sum(len(ref._mail or ()) for ref in chain(self._ready, self._running))
+        """How many mails wait, those of suspended askers included. Costs a look at each actor that is not idle.
+
+        Looks at copies, for another thread may ask while the loop goes on.
+        """
+        return sum(len(ref._mail or ()) for ref in (*self._ready, *self._running))
 
     def start(self, actor_class: type[A], *args: Any, **kwargs: Any) -> AsyncioActorRef[A]:
         """Make an actor and start it. What its `__init__` raises is raised here, and then there is no actor to end."""

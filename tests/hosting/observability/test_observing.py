@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -102,6 +104,26 @@ async def test_counts_need_no_database_and_no_open_gateway(tmp_path: Path) -> No
         counts, statistics = gateway.counts(), await gateway.statistics()
         assert (counts.events_recorded, counts.notices_opened) == (statistics.events_recorded, statistics.notices_opened) == (2, 1)
     assert gateway.counts().events_recorded == 2
+
+
+async def test_counts_are_told_to_other_threads_while_the_loop_is_busy(tmp_path: Path) -> None:
+    """A scrape in another thread, as Prometheus' own server makes it, meets a gateway at work and is answered each time."""
+    async with open_gateway(tmp_path / "state.db") as gateway:
+        await spoken_to(gateway)
+        over = threading.Event()
+
+        def scrape() -> int:
+            asked = 0
+            while not over.is_set():
+                assert gateway.counts().mail_waiting >= 0
+                asked += 1
+            return asked
+
+        scraping = asyncio.create_task(asyncio.to_thread(scrape))
+        for _ in range(5):
+            await asyncio.gather(*(gateway.human_message(f"{CHILD}-{number}", channel="telegram") for number in range(200)))
+        over.set()
+        assert await scraping > 0
 
 
 def test_the_core_imports_neither_library(tmp_path: Path) -> None:
