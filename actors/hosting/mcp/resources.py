@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from mcp.types import Resource, ResourceTemplate
 
-from ...errors import KizukiError, UnknownSession
+from ...errors import UnknownSession
 from ...gateway import Gateway
 from ...keys import is_qualified
 from ..rows import notice_row, watch_row
@@ -97,15 +97,6 @@ async def state(gateway: Gateway, place: Place) -> Hashable:
     except UnknownSession:
         return None
     return status["stateVersion"], status["status"], status["sessionId"]
-
-
-async def is_valid(gateway: Gateway, place: Place) -> bool:
-    """Whether the key in it can be one at all."""
-    try:
-        await state(gateway, place)
-    except KizukiError:
-        return False
-    return True
 
 
 def _session(row: dict[str, Any]) -> Resource:
