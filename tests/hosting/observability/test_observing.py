@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -106,6 +106,16 @@ async def test_counts_need_no_database_and_no_open_gateway(tmp_path: Path) -> No
     assert gateway.counts().events_recorded == 2
 
 
+@pytest.fixture
+def threads_in_a_hurry() -> Iterator[None]:
+    """Threads change over as often as they can, so that a race is met in a test's time."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("threads_in_a_hurry")
 async def test_counts_are_told_to_other_threads_while_the_loop_is_busy(tmp_path: Path) -> None:
     """A scrape in another thread, as Prometheus' own server makes it, meets a gateway at work and is answered each time."""
     async with open_gateway(tmp_path / "state.db") as gateway:
