@@ -179,10 +179,16 @@ async def test_no_more_than_the_most(server: SessionServer, monkeypatch: pytest.
 
 async def test_nothing_runs_unasked(server: SessionServer) -> None:
     """While nobody has subscribed, nothing is looked at."""
+
+    def looking() -> int:
+        return sum("Updates._follow" in repr(task) for task in asyncio.all_tasks() if not task.cancelling())
+
     async with connected(server, mode="legacy") as client:
-        before = len(asyncio.all_tasks())
-        await client.subscribe_resource(CHILD_URI)
-        assert len(asyncio.all_tasks()) == before + 1
+        assert looking() == 0
+        for uri in (CHILD_URI, MAIN_AS_WATCHER):
+            await client.subscribe_resource(uri)
+            assert looking() == 1
         await client.unsubscribe_resource(CHILD_URI)
-        await asyncio.sleep(0)
-        assert len(asyncio.all_tasks()) == before
+        assert looking() == 1
+        await client.unsubscribe_resource(MAIN_AS_WATCHER)
+        assert looking() == 0
