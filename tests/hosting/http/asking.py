@@ -16,7 +16,7 @@ from kizuki.actors import ManualClock
 from kizuki.actors.hosting.http.app import HttpApp
 
 HERE = "http://127.0.0.1:7435"
-WAIT_S = 20.0
+WAIT_S = 10.0
 LOOK_S = 0.11
 """A little more than a follower's pause between two looks."""
 TOKEN = "c3d4e5f6a7b8c9d0e1"
@@ -135,7 +135,11 @@ async def streaming(app: ASGIApp, clock: ManualClock, *, query: str = "", last_e
         return {"type": "http.disconnect"}
 
     stream = Streamed(clock)
-    task = asyncio.create_task(app(scope, receive, stream.send))
+
+    async def ask() -> None:
+        await app(scope, receive, stream.send)
+
+    task = asyncio.create_task(ask())
     try:
         yield stream
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,12 @@ from tests.hosting.cast import CHILD, MAIN
 from tests.hosting.http.asking import LOOK_S, Api, Streamed, session
 from tests.hosting.http.asking import streaming as listening
 
+NUMBERS = itertools.count()
+
 
 async def record(gateway: Gateway, count: int = 1) -> list[int]:
     """Record events of the child; their sequences."""
-    events = [await gateway.compacted(CHILD, operation_id=f"{number}-{object()}") for number in range(count)]
+    events = [await gateway.compacted(CHILD, operation_id=f"c{next(NUMBERS)}") for _ in range(count)]
     return [event.sequence for event in events if event is not None]
 
 
