@@ -137,4 +137,4 @@ def test_motion(family: Path, server: ServeProcess, visits: Visits) -> None:
     page = visits.open(server.url, reduced_motion="reduce")
     record(family, call("human_message", CHILD, channel="telegram"))
     expect(row(page, CHILD)).to_have_class("row session changed")
-    assert row(page, CHILD).evaluate("element => getComputedStyle(element).animationName") == "none"
+    assert row(page, CHILD).evaluate("element => getComputedStyle(element, '::after').animationName") == "none"

@@ -5,8 +5,9 @@ import { idOf } from "./names.js";
 // How long, and by how many ticks it is divided.
 const TICKS = new Map([[300_000, 5], [3_600_000, 4], [21_600_000, 6], [86_400_000, 4], [604_800_000, 7], [2_592_000_000, 6]]);
 const SPANS_MS = [...TICKS.keys()];
-// An automatic span is the shortest one that holds so many of the events.
-const ENOUGH = 12;
+// An automatic span is the shortest one that holds so many of the events, of so many sessions.
+const EVENTS_WANTED = 12;
+const SESSIONS_WANTED = 4;
 const LANES_MAX = 7;
 const MARKS_MAX = 120;
 
@@ -22,9 +23,14 @@ export function lanesOf(events, spanMs, now) {
 }
 
 function automaticSpan(events, now) {
-  const wanted = Math.min(ENOUGH, events.length);
-  const holds = (span) => events.filter((event) => event.occurredAt >= now - span).length >= wanted;
-  return SPANS_MS.find(holds) ?? SPANS_MS.at(-1);
+  const wanted = Math.min(EVENTS_WANTED, events.length);
+  const sessions = Math.min(SESSIONS_WANTED, sessionsOf(events));
+  const holds = (within) => within.length >= wanted && sessionsOf(within) >= sessions;
+  return SPANS_MS.find((span) => holds(events.filter((event) => event.occurredAt >= now - span))) ?? SPANS_MS.at(-1);
+}
+
+function sessionsOf(events) {
+  return new Set(events.map((event) => idOf(event.sessionKey, event.agentId))).size;
 }
 
 function laneOf(id, events, from, span) {
