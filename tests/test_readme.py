@@ -1,4 +1,4 @@
-"""The examples of the README, and of the page on adapters, run as they stand there."""
+"""The examples of the README, and of the pages on adapters and observability, run as they stand there."""
 
 import importlib.resources
 import importlib.util
@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
-ADAPTERS = (importlib.resources.files("kizuki.actors.hosting.integrations") / "README.md").read_text(encoding="utf-8")
+HOSTING = importlib.resources.files("kizuki.actors.hosting")
+ADAPTERS = (HOSTING / "integrations" / "README.md").read_text(encoding="utf-8")
+OBSERVABILITY = (HOSTING / "observability" / "README.md").read_text(encoding="utf-8")
 SDKS = ("claude_agent_sdk", "agents", "langchain", "pydantic_ai")
 """The SDKs in the order of their examples."""
 
@@ -37,6 +39,15 @@ def test_the_example_of_an_adapter_prints_what_its_page_says(number: int, sdk: s
     if importlib.util.find_spec(sdk) is None:
         pytest.skip(f"{sdk} is not installed")
     assert printed(blocks("python", ADAPTERS)[number]) == blocks("text", ADAPTERS)[number]
+
+
+def test_the_example_of_metrics_prints_what_its_page_says() -> None:
+    """The example of traces and metrics prints exactly the text block that follows it."""
+    for package in ("opentelemetry", "prometheus_client"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    (example,), (expected,) = blocks("python", OBSERVABILITY), blocks("text", OBSERVABILITY)
+    assert printed(example) == expected
 
 
 def test_every_adapter_has_an_example() -> None:
