@@ -722,7 +722,7 @@ class Runtime:
     def _ended(self, ref: AsyncioActorRef[Any], error: BaseException | None) -> None:
         mail, ref._mail = ref._mail, None
         tells_lost = _answer_dead(ref, mail or ())
-        if tells_lost:
+        if tells_lost and error is not None:  # who orders a stop wants nothing handled behind it, be it the last tick of a timer
             _guarded("logging", lambda: logger().warning("mail_lost", actor=str(ref), tells=tells_lost))
         on_end = self._on_end
         if on_end is not None:

@@ -177,7 +177,7 @@ async def test_two_stops_in_flight_are_both_true(runtime: Runtime, ends: Recorde
 
 
 async def test_mail_before_a_stop_is_handled_mail_after_it_is_not(runtime: Runtime, entries: Entries) -> None:
-    """A stop stands in line: what was sent before is handled, an ask after it gets `ActorDeadError`, a tell after it vanishes, logged."""
+    """A stop stands in line: what was sent before is handled, an ask after it gets `ActorDeadError`, a tell after it vanishes as ordered."""
     seen: list[Any] = []
     ref = runtime.start(Caller, seen)
     ref.tell(lambda actor: actor.seen.append("before"))
@@ -187,7 +187,7 @@ async def test_mail_before_a_stop_is_handled_mail_after_it_is_not(runtime: Runti
     assert await stopped
     await raises_dead(after)
     assert seen == ["before", "on_stop"]
-    assert [(entry["event"], entry["tells"]) for entry in entries] == [("mail_lost", 1)]
+    assert not entries
 
 
 async def test_an_actor_may_stop_itself(runtime: Runtime, ends: RecordedEnds) -> None:
