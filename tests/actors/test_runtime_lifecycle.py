@@ -177,7 +177,7 @@ async def test_two_stops_in_flight_are_both_true(runtime: Runtime, ends: Recorde
 
 
 async def test_mail_before_a_stop_is_handled_mail_after_it_is_not(runtime: Runtime, entries: Entries) -> None:
-    """A stop stands in line: what was sent before is handled, an ask after it gets `ActorDeadError`, a tell after it vanishes as ordered."""
+    """A stop stands in line: what was sent before is handled, an ask behind it gets `ActorDeadError`, a tell vanishes as ordered."""
     seen: list[Any] = []
     ref = runtime.start(Caller, seen)
     ref.tell(lambda actor: actor.seen.append("before"))
