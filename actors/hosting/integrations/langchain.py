@@ -44,7 +44,9 @@ class SessionAwareness(AgentMiddleware[AgentState[Any], Any, Any]):
     """Shows an agent's runs the notices of one session, gives its model the session tools, and records its child agents.
 
     - Each pending notice is one message behind the run's input. It is acknowledged when a model call that held it has answered, and
-      given back when the call fails, when no call comes within a minute, or when the next run starts before one.
+      given back when the call fails, when no call comes within a minute, or when the next run starts before one. A run that starts
+      while a call is under way has only what that one was not given. It is to be the last middleware of the list, behind those that
+      change what the model is given: what they take away from the messages later than here would count as shown.
     - `children` names the tools that run a child agent, each with a function that gives the child's session key for the call's
       arguments. Its spawn and its end are recorded, with the call's id as the run id; the session watches it from then on.
     - `send` offers `sessions_send`, too: for gateways that were opened with a `dispatch`.
@@ -70,10 +72,8 @@ class SessionAwareness(AgentMiddleware[AgentState[Any], Any, Any]):
         self._children = dict(children or {})
         self._timeout_s = timeout_s
         self._hold_s = hold_s
-        self._turn = RunTurn(gateway, session_key, timeout_s)
-        self._held: HeldTurn | None = None
-        self._unseen: dict[str, Notice] = {}
-        """What no model call was proved to have held yet, by the message's id."""
+        self._runs: list[ShownRun] = []
+        """Those with notices that no model call was proved to have held yet."""
 
     async def abefore_agent(
         self,
@@ -81,29 +81,26 @@ class SessionAwareness(AgentMiddleware[AgentState[Any], Any, Any]):
         runtime: Runtime[Any],  # noqa: ARG002 - as above
     ) -> dict[str, Any] | None:
         """Take the notices into the run. What an earlier run took and never showed its model is taken over."""
-        await self._end_turn(well=False)
+        await self._give_back_unasked()
         turn = RunTurn(self._gateway, self._session_key, self._timeout_s)
         await turn.take()
-        self._turn, self._held = turn, HeldTurn(turn, self._hold_s)
-        self._unseen = {_message_id(notice): notice for notice in turn.notices}
-        if not self._unseen:
-            await self._end_turn(well=True)
+        if not turn.notices:
+            await turn.end(well=True)
             return None
-        return {"messages": [HumanMessage(notice.text, id=name) for name, notice in self._unseen.items()]}
+        run = ShownRun(turn, self._hold_s)
+        self._runs.append(run)
+        return {"messages": [HumanMessage(notice.text, id=name) for name, notice in run.unseen.items()]}
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResult:
         """Let the model answer, and acknowledge what it was shown by that. A retry that succeeds after a failure counts as well."""
-        shown = self._shown(request.messages)
-        try:
-            response = await handler(request)
-        except BaseException:
-            if shown:
-                await self._end_turn(well=False)
-            raise
-        if shown:
-            await self._acknowledge(shown)
+        run = next((run for run in self._runs if run.shown(request.messages)), None)
+        if run is None:
+            return await handler(request)
+        response = await run.asking(request.messages, handler(request))
+        if not run.unseen and run in self._runs:
+            self._runs.remove(run)
         return response
 
     async def awrap_tool_call(self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]) -> ToolResult:
@@ -133,19 +130,58 @@ class SessionAwareness(AgentMiddleware[AgentState[Any], Any, Any]):
         """Raises `RuntimeError`: the gateway lives on a loop, and a run that blocks it would wait for itself."""
         raise RuntimeError("kizuki's middleware needs an asynchronous run: call ainvoke() or astream() instead of invoke() or stream()")
 
-    def _shown(self, messages: Sequence[AnyMessage]) -> dict[str, Notice]:
+    async def _give_back_unasked(self) -> None:
+        unasked = [run for run in self._runs if not run.is_asking]
+        self._runs = [run for run in self._runs if run.is_asking]
+        for run in unasked:
+            await run.give_back()
+
+
+class ShownRun:
+    """The notices that one run was given, until a model call has proved that the model was shown them.
+
+    Runs of one session can overlap, and no hook tells which run it is called for: the ids of the messages do.
+    """
+
+    def __init__(self, turn: RunTurn, hold_s: float) -> None:
+        self._turn = turn
+        self._held = HeldTurn(turn, hold_s)
+        self._calls = 0
+        self.unseen = {_message_id(notice): notice for notice in turn.notices}
+        """By the message's id."""
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a model call that holds a notice is under way."""
+        return self._calls > 0
+
+    def shown(self, messages: Sequence[AnyMessage]) -> dict[str, Notice]:
+        """What of it is among the messages."""
         present = {message.id for message in messages}
-        return {name: notice for name, notice in self._unseen.items() if name in present}
+        return {name: notice for name, notice in self.unseen.items() if name in present}
+
+    async def asking(self, messages: Sequence[AnyMessage], call: Awaitable[ModelResult]) -> ModelResult:
+        """A model call's answer, which acknowledges; the notices are held for as long as it takes, and go back if it fails."""
+        shown = self.shown(messages)
+        self._held.keep()
+        self._calls += 1
+        try:
+            response = await call
+        except BaseException:
+            await self.give_back()
+            raise
+        finally:
+            self._calls -= 1
+        await self._acknowledge(shown)
+        return response
+
+    async def give_back(self) -> None:
+        await self._held.end(well=False)
 
     async def _acknowledge(self, shown: Mapping[str, Notice]) -> None:
         await self._turn.acknowledge(tuple(shown.values()))
-        self._unseen = {name: notice for name, notice in self._unseen.items() if name not in shown}
-        await self._end_turn(well=True)
-
-    async def _end_turn(self, *, well: bool) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            await held.end(well=well)
+        self.unseen = {name: notice for name, notice in self.unseen.items() if name not in shown}
+        await self._held.end(well=True)
 
 
 def langchain_tools(gateway: Gateway, session_key: str, *, send: bool = False) -> list[BaseTool]:

@@ -73,14 +73,18 @@ async def _enter(opening: AbstractAsyncContextManager[Turn]) -> Turn | None:
 class HeldTurn:
     """A run's turn in an SDK that has no callback for a run that fails: nobody would end it.
 
-    So it is held for at most `hold_s` seconds, then its notices go back, and the watcher is woken for them. A model that is shown
-    them later all the same has been shown them: `RunTurn.acknowledge` tells.
+    So it is held for at most `hold_s` seconds until the model is asked, then its notices go back, and the watcher is woken for them. A
+    model that is shown them later all the same has been shown them: `RunTurn.acknowledge` tells.
     """
 
     def __init__(self, turn: RunTurn, hold_s: float) -> None:
         self._turn = turn
         self._timer = asyncio.get_running_loop().call_later(hold_s, self._give_back)
         self._giving_back: asyncio.Task[None] | None = None
+
+    def keep(self) -> None:
+        """The model is being asked, however long it takes: whoever asks it ends the turn."""
+        self._timer.cancel()
 
     async def end(self, *, well: bool) -> None:
         """End the turn now."""

@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("langchain", reason="needs kizuki[langchain]")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, before_model
+from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, before_model, wrap_model_call
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
@@ -230,6 +230,49 @@ async def test_the_next_run_takes_over_what_none_was_shown(tmp_path: Path) -> No
         await run(agent)
         assert model.lines() == [line]
         assert await pending(gateway) == []
+
+
+async def test_a_run_beside_an_asking_one_is_not_shown_its_notice(tmp_path: Path) -> None:
+    """Rule 4.8: a notice is in one run at a time; one that starts while another's model thinks, however long, has only what is new."""
+    async with open_gateway(tmp_path / "state.db") as gateway:
+        line = await spoken_to(gateway)
+        asked, answering = asyncio.Event(), asyncio.Event()
+
+        async def think() -> AIMessage:
+            asked.set()
+            await answering.wait()
+            return AIMessage("thought over")
+
+        model = Script(think, "beside it")
+        agent = create_agent(model, middleware=[SessionAwareness(gateway, MAIN, hold_s=0.01)])
+        thinking = asyncio.create_task(run(agent))
+        await asked.wait()
+        await gateway.watch(MAIN, OTHER)
+        await gateway.human_message(OTHER, channel="telegram")
+        await asyncio.sleep(0.05)  # longer than a run may take to its first call
+        await run(agent)
+        assert [watch.pending for watch in await gateway.watches(MAIN)] == [True, False], "the child's is held, the other's was shown"
+        answering.set()
+        await thinking
+        assert model.lines(0) == [line]
+        assert [OTHER in shown for shown in model.lines(1)] == [True]
+        assert [watch.pending for watch in await gateway.watches(MAIN)] == [False, False]
+        assert await returned(gateway) == 0
+
+
+async def test_the_last_middleware_knows_what_the_model_was_given(tmp_path: Path) -> None:
+    """Rule 4.7: behind a middleware that takes the line away, nothing was shown and nothing is acknowledged."""
+
+    @wrap_model_call
+    async def forgets(request: Any, handler: Any) -> Any:
+        return await handler(request.override(messages=request.messages[:1]))
+
+    async with open_gateway(tmp_path / "state.db") as gateway:
+        await spoken_to(gateway)
+        model = Script("fine")
+        await run(create_agent(model, middleware=[forgets, SessionAwareness(gateway, MAIN)]))
+        assert model.lines() == []
+        assert [watch.pending for watch in await gateway.watches(MAIN)] == [True]
 
 
 async def test_a_nested_agent_is_not_shown_its_parents_notice(tmp_path: Path) -> None:
