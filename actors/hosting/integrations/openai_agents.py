@@ -184,7 +184,7 @@ class OpenAIRunHooks(RunHooks[Any]):
     @override
     async def on_llm_end(self, context: RunContextWrapper[Any], agent: Agent[Any], response: ModelResponse) -> None:
         """Only an answer proves that a model was shown the input: a call can fail, and be tried again."""
-        self._answered = self._answered or bool(self._sent)
+        self._answered = True
         sent, self._sent = self._sent, ()
         await self._turn.acknowledge(sent)
 

@@ -174,6 +174,18 @@ async def test_a_nested_agent_does_not_see_its_parents_notice(gateway: Gateway, 
     assert [lines(call.input) for call in nested_model.calls] == [[], []]
 
 
+async def test_a_nested_agent_does_not_see_what_its_parent_was_not_shown(gateway: Gateway) -> None:
+    """A run whose host gave its notice no way to the model, having no SDK session, does not bring it to a nested agent that has one."""
+    own = SQLiteSession("nested")
+    nested, nested_model = scripted(DONE, name="worker")
+    calls = [function_call("remembering", {"input": "work"}, call_id="c1")]
+    manager, model = scripted(calls, DONE, tools=[nested.as_tool("remembering", "-", session=own)])
+    await go(gateway, manager, None)
+    own.close()
+    assert [lines(call.input) for call in [*model.calls, *nested_model.calls]] == [[], [], []]
+    assert [notice.text for notice in await gateway.pending(MAIN)] == [LINE]
+
+
 async def test_a_streamed_run_is_told_too(gateway: Gateway, session: SQLiteSession) -> None:
     """A streamed run shows and acknowledges as another one does."""
     manager, model = scripted(DONE)
