@@ -7,7 +7,8 @@ model has just answered; `ctx.run_id` is each run's own, also of a run nested in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -72,8 +73,10 @@ class SessionAwareness(AbstractCapability[Any]):
         try:
             await turn.take()
             self._turns[run_id] = turn
+            waiting = _unanswered(ctx.messages)
             for notice in turn.notices:
-                ctx.enqueue(SystemPromptPart(content=notice.text))
+                if not _is_in(notice.text, waiting):
+                    ctx.enqueue(SystemPromptPart(content=notice.text))
             result = await handler()
             well = True
             return result
@@ -125,6 +128,11 @@ async def _call(tool: SessionTool, gateway: Gateway, session_key: str, /, **argu
     if answered.result is None:
         raise ToolFailed(str(answered.error))
     return answered.result
+
+
+def _unanswered(history: Sequence[ModelMessage]) -> list[ModelMessage]:
+    """The end of a history that no model has answered: a host that saves a failed run's messages has that run's notices there."""
+    return list(itertools.takewhile(lambda message: not isinstance(message, ModelResponse), reversed(history)))
 
 
 def _is_in(text: str, messages: list[ModelMessage]) -> bool:

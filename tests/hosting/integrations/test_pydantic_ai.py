@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("pydantic_ai", reason="needs kizuki[pydantic-ai]")
 
-from pydantic_ai import Agent, RunContext
+from pydantic_ai import Agent, RunContext, capture_run_messages
 from pydantic_ai.messages import (
     ModelMessage,
     ModelRequest,
@@ -117,6 +117,19 @@ async def test_a_failing_model_call_gives_the_notice_back(tmp_path: Path) -> Non
         assert [notice.text for notice in await gateway.pending(MAIN)] == [line]
         await agent.run("Go on.")
         assert (script.lines(0), script.lines(1)) == ([line], [line])
+
+
+async def test_a_failed_runs_saved_messages_hold_the_line_once(tmp_path: Path) -> None:
+    """A run that goes on from the messages of a failed one has the line in them already: it is shown once, and acknowledged."""
+    async with open_gateway(tmp_path / "state.db") as gateway:
+        line = await spoken_to(gateway)
+        script = Script(fail, "fine")
+        agent = Agent(script.model, capabilities=[SessionAwareness(gateway, MAIN)])
+        with capture_run_messages() as failed, pytest.raises(ModelDownError):
+            await agent.run("Go on.")
+        await agent.run("Again.", message_history=failed)
+        assert script.lines(1) == [line]
+        assert await gateway.pending(MAIN) == []
 
 
 async def test_a_cancelled_run_gives_the_notice_back(tmp_path: Path) -> None:
