@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 from typing import Final
 from urllib.parse import quote
 
@@ -101,7 +100,7 @@ class TokenGuard:
         await answer(scope, receive, send)
 
     def _is_allowed(self, headers: Headers) -> bool:
-        return self._bearer.is_in(headers) or (self._cookie is not None and hmac.compare_digest(_cookie_in(headers), self._cookie))
+        return self._bearer.is_in(headers) or (self._cookie is not None and _is_in_cookies(headers, self._cookie))
 
 
 def cookie_of(token: str) -> str:
@@ -109,12 +108,14 @@ def cookie_of(token: str) -> str:
     return hmac.new(token.encode(), b"kizuki page", hashlib.sha256).hexdigest()
 
 
-def _cookie_in(headers: Headers) -> str:
-    try:
-        found = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return found.value if found is not None and found.value.isascii() else ""
+def _is_in_cookies(headers: Headers, cookie: str) -> bool:
+    """Whether one of the cookies of our name is that one.
+
+    A browser sends every port of a host the same cookies, so that those of other servers come along, whatever they look like.
+    `http.cookies` gives up at the first that is not in order, and would not find ours behind it.
+    """
+    pairs = [pair.strip().partition("=") for header in headers.getlist("cookie") for pair in header.split(";")]
+    return any(hmac.compare_digest(value.encode("latin-1"), cookie.encode()) for name, _, value in pairs if name == COOKIE)
 
 
 def _is_own_site(method: str, headers: Headers) -> bool:

@@ -6,6 +6,7 @@ Needs starlette.
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Iterable
 from hashlib import blake2b
 from ipaddress import ip_address
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from .answers import refusal
 
 WITH_CONTENT: Final = ("POST", "PUT", "PATCH")
+_HOST: Final = re.compile(r"(?:\[(?P<ipv6>[^\[\]]*:[^\[\]]*)\]|(?P<name>[^:\[\]@]*))(?::[0-9]*)?", re.ASCII)
 
 
 class BearerToken:
@@ -98,9 +100,9 @@ def is_json(headers: Headers) -> bool:
 
 
 def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """The name; an empty one where something else than a port stands behind it, for then somebody else may read another name."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found["ipv6"] or found["name"]
 
 
 def _digest(token: bytes) -> bytes:

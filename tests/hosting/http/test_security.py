@@ -24,7 +24,10 @@ async def guarded(gateway: Gateway, clock: ManualClock) -> AsyncIterator[Api]:
         yield api
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:7435", "127.0.0.1.evil.example", "", "box.example"])
+NO_PORTS = ["[::1]evil.example", "127.0.0.1:80@evil.example", "localhost:1, evil.example", "127.0.0.1:x", "[localhost]", "me@127.0.0.1"]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:7435", "127.0.0.1.evil.example", "", "box.example", *NO_PORTS])
 @pytest.mark.parametrize("path", ["/", "/openapi.json", "/api/events", "/login"])
 async def test_rebinding(api: Api, host: str, path: str) -> None:
     """A page whose own name was made to mean this address (DNS rebinding) is refused, wherever it asks."""
@@ -120,6 +123,19 @@ async def test_logging_in(guarded: Api) -> None:
     assert (await guarded.client.get("/api/events")).status_code == 200
     await guarded.client.delete("/login")
     assert (await guarded.client.get("/api/events")).status_code == 401
+
+
+OURS = f"kizuki={cookie_of(TOKEN)}"
+
+
+@pytest.mark.parametrize(
+    "cookies",
+    [['seen={"a": 1}; ' + OURS], ["a b=c; x[1]=2; =; ;" + OURS], [f"kizuki=old; {OURS}", ""], [f"{OURS}; kizuki=old"], ["a=b", OURS]],
+)
+async def test_cookies_of_other_servers(guarded: Api, cookies: list[str]) -> None:
+    """Cookies that other servers of this machine have set, in order or not, do not hide ours from us."""
+    headers = [(b"cookie", cookie.encode()) for cookie in cookies]
+    assert (await guarded.client.get("/api/events", headers=headers)).status_code == 200
 
 
 async def test_logging_in_without_need(api: Api) -> None:
