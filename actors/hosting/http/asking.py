@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NoReturn
@@ -17,6 +18,8 @@ from .schemas import Schema
 from .validation import check
 
 BODY_BYTES_MAX: Final = 1_048_576
+BODY_S: Final = 30.0
+"""How long content may take to come: a connection of somebody who has vanished half-way would stay for good."""
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -29,6 +32,9 @@ class Answering:
     async def answer(self, request: Request) -> Response:
         """What the endpoint of the request's method answers, or why it does not. HEAD is GET without the content."""
         endpoint = self._endpoints["GET" if request.method == "HEAD" else request.method]
+        if endpoint.streams and request.method == "HEAD":
+            # A stream without its content would have no end that a client could wait for.
+            return Response(media_type="text/event-stream")
         try:
             return _response(endpoint, await endpoint.handle(await _asked(endpoint, request)))
         except Exception as error:  # noqa: BLE001 - every failure is an answer
@@ -80,16 +86,25 @@ def _typed(value: str, kind: str | None) -> Any:
 
 
 async def content_of(request: Request) -> Any:
-    """The content, as JSON. Raises `Refused` if there is too much of it, `InvalidArgument` if it is not JSON."""
-    content = bytearray()
-    async for piece in request.stream():
-        content += piece
-        if len(content) > BODY_BYTES_MAX:
-            raise Refused(413, "too_large", f"the content may have {BODY_BYTES_MAX} bytes")
+    """The content, as JSON. Raises `Refused` if there is too much of it or it does not come, `InvalidArgument` if it is not JSON."""
+    content = await _read(request)
     try:
         return json.loads(content.decode("utf-8"), parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise InvalidArgument("the content", bytes(content[:100]), f"it must be a JSON object: {error}") from error
+        raise InvalidArgument("the content", content[:100], f"it must be a JSON object: {error}") from error
+
+
+async def _read(request: Request) -> bytes:
+    content = bytearray()
+    try:
+        async with asyncio.timeout(BODY_S):
+            async for piece in request.stream():
+                content += piece
+                if len(content) > BODY_BYTES_MAX:
+                    raise Refused(413, "too_large", f"the content may have {BODY_BYTES_MAX} bytes")
+    except TimeoutError as error:
+        raise Refused(408, "too_slow", f"the content may take {BODY_S:g} s") from error
+    return bytes(content)
 
 
 def _no_number(name: str) -> NoReturn:

@@ -33,13 +33,15 @@ _KINDS: Final[tuple[tuple[type[Exception], int, str], ...]] = (
     (StoreUnavailable, 503, "store_unavailable"),
     (StoreError, 503, "store_unavailable"),
 )
+_UNREAD: Final[Mapping[int, Mapping[str, str]]] = {status: {"Connection": "close"} for status in (408, 413)}
+"""Where content was not read to its end the connection is of no more use, and its rest is not waited for."""
 _WORDS: Final[Mapping[int, str]] = {404: "not_found", 405: "method_not_allowed"}
 
 
 def failure(error: Exception, name: str) -> Response:
     """The answer that says why the operation `name` failed. What was not foreseen is logged, and told no further."""
     if isinstance(error, Refused):
-        return refusal(error.status, error.error, reason=error.reason)
+        return refusal(error.status, error.error, _UNREAD.get(error.status), reason=error.reason)
     if isinstance(error, ClientDisconnect):
         return refusal(400, "the request was not sent to its end", reason="incomplete")
     for kind, status, reason in _KINDS:

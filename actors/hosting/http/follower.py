@@ -105,13 +105,11 @@ class Follower:
         """
         if self._closed or len(self._listeners) >= LISTENERS_MAX:
             raise Refused(503, "closing" if self._closed else "too_many_streams", f"there may be {LISTENERS_MAX} streams at a time")
-        if self._position is None:
-            self._look_for_the_first_time(await self._store.follow(None, events_max=EVENTS_MAX, opened_max=OPENED_MAX))
         listener = Listener()
+        # Before anything is waited for: those who come at the same time count too, and it is ended if all are ended meanwhile.
         self._listeners.add(listener)
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look_again_and_again(), name="kizuki follower")
         try:
+            await self._begin()
             return listener, await self._before(after)
         except BaseException:
             self.leave(listener)
@@ -134,6 +132,13 @@ class Follower:
         if looking is not None:
             looking.cancel()
             await asyncio.wait([looking])
+
+    async def _begin(self) -> None:
+        """Look, unless somebody else who listens has begun it."""
+        if self._position is None:
+            self._look_for_the_first_time(await self._store.follow(None, events_max=EVENTS_MAX, opened_max=OPENED_MAX))
+        if self._looking is None and not self._closed:
+            self._looking = asyncio.create_task(self._look_again_and_again(), name="kizuki follower")
 
     def _look_for_the_first_time(self, read: Followed) -> None:
         if self._position is None:

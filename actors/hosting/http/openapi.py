@@ -21,7 +21,11 @@ _ALWAYS: Final = {
     421: "Asked under a name in the Host header that is not ours.",
     503: "The database failed, or the gateway is closing: the call may be tried again.",
 }
-_WITH_CONTENT: Final = {413: "The content is too large.", 415: "The content is not declared as application/json."}
+_WITH_CONTENT: Final = {
+    408: "The content did not come in time.",
+    413: "The content is too large.",
+    415: "The content is not declared as application/json.",
+}
 
 
 def openapi_document(endpoints: Iterable[Endpoint], *, has_token: bool) -> dict[str, Any]:

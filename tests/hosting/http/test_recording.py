@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from kizuki.actors import Gateway
+from kizuki.actors.hosting.http import asking
 from tests.hosting.cast import CHILD, GLOBAL, MAIN
 from tests.hosting.http.asking import Api, session
 
@@ -183,6 +186,21 @@ async def test_too_much(api: Api) -> None:
     """Content is bounded in bytes."""
     response = await api.client.post(session(MAIN, "human-message"), json={"channel": "x" * 1_100_000})
     assert (response.status_code, response.json()["reason"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize("path", [session(MAIN, "human-message"), "/login"])
+async def test_too_slow(api: Api, monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+    """Content that does not come is not waited for without end, and its connection is given up."""
+    monkeypatch.setattr(asking, "BODY_S", 0.01)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"{"
+        await asyncio.Event().wait()
+
+    request = api.client.post(path, content=pieces(), headers={"content-type": "application/json"})
+    response = await asyncio.wait_for(request, 5)
+    assert (response.status_code, response.json()["reason"]) == (408, "too_slow")
+    assert response.headers["connection"] == "close"
 
 
 async def test_elsewhere(api: Api) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from kizuki.actors import Gateway, ManualClock, open_gateway
 from kizuki.actors.hosting.http import follower, streaming
+from kizuki.actors.hosting.http.endpoint import Refused
 from kizuki.storage.errors import StoreError
 from kizuki.storage.writes import PruneEvents
 from tests.hosting.cast import CHILD, MAIN
@@ -132,6 +134,33 @@ async def test_many_clients(api: Api, gateway: Gateway, clock: ManualClock, monk
     looks.clear()
     await clock.advance(5)
     assert looks == []
+
+
+async def test_many_at_once(gateway: Gateway, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be so many clients also where they come at the same time, before the first look is done."""
+    monkeypatch.setattr(follower, "LISTENERS_MAX", 2)
+    followed = follower.Follower(gateway.store, "en", clock)
+    came = await asyncio.gather(*(followed.listen(None) for _ in range(5)), return_exceptions=True)
+    assert [type(each) for each in came] == [tuple, tuple, *[Refused] * 3]
+    await followed.close()
+
+
+async def test_who_comes_at_the_end(gateway: Gateway, clock: ManualClock) -> None:
+    """A client whose first look is under way when all streams are ended is ended with them, and nobody looks any more."""
+    followed = follower.Follower(gateway.store, "en", clock)
+    coming = asyncio.create_task(followed.listen(None))
+    await asyncio.sleep(0)
+    await followed.close()
+    listener, _ = await coming
+    assert (listener.ended, await listener.take()) == (True, [])
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "kizuki follower"]
+
+
+async def test_head(api: Api) -> None:
+    """HEAD answers with the stream's headers and is over: it takes no client's place."""
+    response = await asyncio.wait_for(api.client.head("/api/stream"), 5)
+    assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream; charset=utf-8")
+    assert response.content == b""
 
 
 async def test_a_failing_database(api: Api, gateway: Gateway, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
