@@ -16,6 +16,7 @@ from typing import Final, TextIO
 from rich import box
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -132,13 +133,20 @@ class Grid:
         self._rows.append(cells)
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._made(options)
+
+    def __rich_measure__(self, shown_on: Console, options: ConsoleOptions) -> Measurement:
+        """As wide as its columns are, so that what indents it does not fill the rest of every line."""
+        return Measurement.get(shown_on, options, self._made(options))
+
+    def _made(self, options: ConsoleOptions) -> Table:
         made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=(0, 1))
         widths = fit(self._columns, [self._natural(index) for index in range(len(self._columns))], options.max_width)
         for index, width in widths.items():
             _add_column(made, self._columns[index], width)
         for row in self._rows:
             made.add_row(*(row[index] for index in widths))
-        yield made
+        return made
 
     def _natural(self, index: int) -> int:
         return max(cell_len(self._columns[index].name), *(row[index].cell_len for row in self._rows), 0)

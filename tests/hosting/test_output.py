@@ -4,6 +4,7 @@ import io
 import json
 
 import pytest
+from rich.padding import Padding
 
 from kizuki.actors.hosting.columns import Column, fit, flexible, folded, number
 from kizuki.actors.hosting.output import Cut, console, printable, since, table, text, to_json
@@ -111,3 +112,12 @@ def test_pipes_are_not_cut() -> None:
     shown = printed(made, width=0, terminal=False)
     assert "k" * 300 in shown
     assert "\x1b" not in shown
+
+
+def test_indented_tables_in_pipes() -> None:
+    """A table that is indented is as wide as its columns: no line is filled up with blanks to the width of a pipe."""
+    made = table("KEY", "SUMMARY")
+    made.add_row(text("agent:main:x"), text("goal updated"))
+    shown = printed(Padding.indent(made, 4), width=0, terminal=False)
+    assert "    agent:main:x   goal updated" in shown
+    assert max(map(len, shown.splitlines())) < 40
