@@ -81,7 +81,7 @@ class Sender:
         except Exception as error:  # noqa: BLE001 - the host's own code: the caller gets its failure as a result
             _discard(reply)
             return _failed("error", receiver, _what_failed(error))
-        run = {} if dispatched.run_id is None else {"runId": dispatched.run_id}
+        run = {} if dispatched.run_id is None else {"runId": _well_formed(dispatched.run_id)}
         try:
             watched = {} if watch is None else {"watched": await watch(received_by)}
         except BaseException:
@@ -94,12 +94,12 @@ class Sender:
             _discard(reply)
             return {"status": "accepted"}
         if isinstance(reply, str):
-            return {"status": "ok", "reply": reply}
+            return {"status": "ok", "reply": _well_formed(reply)}
         return await self._await_reply(reply, timeout_s)
 
     async def _await_reply(self, reply: Awaitable[str | None], timeout_s: float) -> dict[str, Any]:
         try:
-            text: str | None = await within(self._clock, timeout_s, self._callbacks.start(_awaited, reply))
+            text = _checked_reply(await within(self._clock, timeout_s, self._callbacks.start(_awaited, reply)))
         except TimeoutError:
             return {"status": "timeout"}
         except Exception as error:  # noqa: BLE001 - the host's own code, as above
@@ -113,12 +113,25 @@ def _checked(answer: object) -> Dispatched:
     raise TypeError(f"dispatch must return Dispatched(session_key=...) once it has delivered, and returned {type(answer).__name__}")
 
 
+def _checked_reply(answer: object) -> str | None:
+    if answer is None:
+        return None
+    if isinstance(answer, str):
+        return _well_formed(answer)
+    raise TypeError(f"a reply must be a text, and is {type(answer).__name__}")
+
+
 def _failed(status: str, session_key: str, reason: str) -> dict[str, Any]:
-    return {"status": status, "sessionKey": session_key, "reason": reason}
+    return {"status": status, "sessionKey": session_key, "reason": _well_formed(reason)}
 
 
 def _what_failed(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return _well_formed(f"{type(error).__name__}: {error}")
+
+
+def _well_formed(given: object) -> str:
+    """The text without the half characters that no encoding holds: a reply that was cut in the middle of one ends with such a half."""
+    return str(given).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _discard(reply: Reply) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -309,6 +310,50 @@ async def test_refusal_gives_its_reason(opening: Opening) -> None:
     """Interface: a refusal's reason is the host's own."""
     async with opening(dispatch=refusing) as gateway:
         assert (await gateway.sessions_send(MAIN, OPS, "hello"))["reason"] == "not today"
+
+
+HALF, WHOLE = "cut \ud83d", "cut \ufffd"
+"""Half of a character that needs two in UTF-16, and what stands for it."""
+
+
+async def half_a_reply() -> str:
+    return HALF
+
+
+def half_a_refusal(sender: str, key: str, message: str) -> Dispatched:
+    raise DispatchRefused(HALF)
+
+
+def half_an_error(sender: str, key: str, message: str) -> Dispatched:
+    raise ValueError(HALF)
+
+
+@pytest.mark.parametrize(
+    "dispatch",
+    [
+        lambda _sender, key, _message: Dispatched(key, reply=HALF),
+        lambda _sender, key, _message: Dispatched(key, run_id=HALF, reply=half_a_reply()),
+        half_a_refusal,
+        half_an_error,
+    ],
+)
+async def test_what_a_host_answers_can_be_sent_on(opening: Opening, dispatch: Any) -> None:
+    """Interface: a result is JSON-ready: a text that was cut within a character breaks nobody's encoding, and is there but for that."""
+    async with opening(dispatch=dispatch) as gateway:
+        answer = json.dumps(await gateway.sessions_send(MAIN, OPS, "hello"), ensure_ascii=False)
+        assert WHOLE in answer
+        assert answer.encode()
+
+
+async def test_a_reply_that_is_no_text(opening: Opening) -> None:
+    """Interface: a reply is a text; another one is an error that says so, for the tool's schema promises a text."""
+
+    async def number() -> Any:
+        return 7
+
+    async with opening(dispatch=lambda _sender, key, _message: Dispatched(key, reply=number())) as gateway:
+        answer = await gateway.sessions_send(MAIN, OPS, "hello")
+        assert answer == {"status": "error", "sessionKey": OPS, "reason": "TypeError: a reply must be a text, and is int"}
 
 
 async def a_reply(text: str | None = "done") -> str | None:
