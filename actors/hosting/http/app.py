@@ -9,32 +9,36 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from itertools import groupby
 
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Mount, Route, Router
-
 from ...clock import Clock, SystemClock
 from ...gateway import Gateway
-from .asking import Answering
-from .endpoint import Endpoint
-from .failures import not_served
-from .follower import Follower
-from .guard import PathAsSent, PlaceGuard, SafeHeaders, TokenGuard
-from .leases import LeasedTurns
-from .live import live_endpoints
-from .login import Login
-from .metrics_route import metrics_routes
-from .openapi import openapi_document
-from .page_files import page_routes
-from .reading import reading_endpoints
-from .recording import recording_endpoints
-from .streaming import stream_endpoint
-from .tool_endpoints import tool_endpoints
-from .turn_endpoints import turn_endpoints
-from .validation import check_schema
+
+try:
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.middleware import Middleware
+    from starlette.requests import Request
+    from starlette.responses import JSONResponse, Response
+    from starlette.routing import BaseRoute, Mount, Route, Router
+
+    from .asking import Answering
+    from .endpoint import Endpoint
+    from .failures import not_served
+    from .follower import Follower
+    from .guard import PathAsSent, PlaceGuard, SafeHeaders, TokenGuard
+    from .leases import LeasedTurns
+    from .live import live_endpoints
+    from .login import Login
+    from .metrics_route import metrics_routes
+    from .openapi import openapi_document
+    from .page_files import page_routes
+    from .reading import reading_endpoints
+    from .recording import recording_endpoints
+    from .streaming import stream_endpoint
+    from .tool_endpoints import tool_endpoints
+    from .turn_endpoints import turn_endpoints
+    from .validation import check_schema
+except ImportError as error:
+    raise ImportError("the HTTP API needs starlette: pip install 'kizuki[http]'") from error
 
 
 class HttpApp(Starlette):

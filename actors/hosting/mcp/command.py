@@ -66,7 +66,7 @@ def mcp(
     """
     from ..settings import Flag, load_settings
 
-    check_installed("kizuki mcp", "mcp", "mcp")
+    _check_sdk()
     settings = load_settings({"db": Flag("--db", db), "language": Flag("--language", language)}, config, os.environ)
     if watcher_address(session) is None:
         raise InvalidArgument("--session", session, "it must begin with agent:<agentId>:, for no other session can be told of anything")
@@ -78,6 +78,15 @@ def mcp(
     # What reads standard input cannot be interrupted. A process that is ended acknowledges nothing, so no notice is lost by it.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(_stdio(settings, session))
+
+
+def _check_sdk() -> None:
+    """It may be missing, or be an older one: agents' own tools often have that."""
+    check_installed("kizuki mcp", "mcp", "mcp")
+    try:
+        from . import server  # noqa: F401 - to see whether it can be imported, before a database is made
+    except ImportError as error:
+        raise CommandFailed(str(error)) from error
 
 
 async def _stdio(settings: Settings, session: str) -> None:

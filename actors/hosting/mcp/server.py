@@ -9,36 +9,40 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
-from mcp.server.lowlevel.helper_types import ReadResourceContents
-from mcp.server.mcpserver import Context as CallContext
-from mcp.server.mcpserver import MCPServer
-from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
-from mcp.shared.exceptions import MCPError
-from mcp.types import (
-    INTERNAL_ERROR,
-    INVALID_PARAMS,
-    CallToolResult,
-    EmptyResult,
-    ListResourcesResult,
-    PaginatedRequestParams,
-    ResourceTemplate,
-    SubscribeRequestParams,
-    SubscriptionsListenRequestParams,
-    SubscriptionsListenResult,
-    Tool,
-    UnsubscribeRequestParams,
-)
-
 from ...errors import InvalidArgument, InvalidSessionKey, KizukiError, UnknownSession
 from ...gateway import Gateway
 from ...keys import canonical_key
 from ..toolset import session_tools
-from . import resources
-from .clients import Clients, Context, exchange
-from .delivery import LEASE_S, Delivery
-from .tools import listed, result
-from .updates import POLL_INTERVAL_S, Updates
+
+try:
+    from mcp.server.lowlevel.helper_types import ReadResourceContents
+    from mcp.server.mcpserver import Context as CallContext
+    from mcp.server.mcpserver import MCPServer
+    from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
+    from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import (
+        INTERNAL_ERROR,
+        INVALID_PARAMS,
+        CallToolResult,
+        EmptyResult,
+        ListResourcesResult,
+        PaginatedRequestParams,
+        ResourceTemplate,
+        SubscribeRequestParams,
+        SubscriptionsListenRequestParams,
+        SubscriptionsListenResult,
+        Tool,
+        UnsubscribeRequestParams,
+    )
+
+    from . import resources
+    from .clients import Clients, Context, exchange
+    from .delivery import LEASE_S, Delivery
+    from .tools import listed, result
+    from .updates import POLL_INTERVAL_S, Updates
+except ImportError as error:
+    raise ImportError("the MCP server needs mcp 2.3 or newer: pip install 'kizuki[mcp]'") from error
 
 STREAMS_MAX: Final = 64
 _WRONG: Final = (InvalidArgument, InvalidSessionKey, UnknownSession)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -117,3 +120,22 @@ def test_no_mcp_extra(kizuki: Kizuki, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving_listening, "find_spec", lambda name: None)
     ended = kizuki("mcp", "--session", MAIN)
     assert (ended.code, "kizuki[mcp]" in ended.err) == (1, True)
+
+
+def test_an_older_sdk(state: Path, tmp_path: Path) -> None:
+    """With an SDK of another version, which other programs bring along, the command says which one it needs, and makes no database."""
+    (tmp_path / "older" / "mcp").mkdir(parents=True)
+    (tmp_path / "older" / "mcp" / "__init__.py").touch()
+    path = os.pathsep.join(filter(None, [str(tmp_path / "older"), os.environ.get("PYTHONPATH")]))
+    ended = run_process("mcp", "--db", state, "--session", MAIN, environ={"PYTHONPATH": path})
+    assert (ended.code, ended.out, "Traceback" in ended.err) == (1, "", False)
+    assert "mcp 2.3 or newer: pip install 'kizuki[mcp]'" in ended.err
+    assert not state.exists()
+
+
+@pytest.mark.parametrize(("module", "package", "extra"), [("mcp.server", "mcp", "mcp"), ("http.app", "starlette", "http")])
+def test_a_hosts_import_without_the_extra(module: str, package: str, extra: str) -> None:
+    """A host that serves its gateway itself is told which extra it lacks."""
+    code = f"import sys; sys.modules[{package!r}] = None; import kizuki.actors.hosting.{module}"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.stderr.splitlines()[-1].endswith(f"pip install 'kizuki[{extra}]'")
