@@ -69,3 +69,8 @@ class Refused(Exception):
         self.status = status
         self.reason = reason
         self.error = error
+
+
+def closing() -> Refused:
+    """That nothing new is begun any more."""
+    return Refused(503, "closing", "the server is ending, and begins nothing new")

@@ -20,7 +20,7 @@ from ...logs import logger
 from ...notices import notice
 from ...summaries import Language
 from ..rows import event_row, notice_row
-from .endpoint import Refused
+from .endpoint import Refused, closing
 
 POLL_S: Final = 0.1
 RETRY_S: Final = 1.0
@@ -103,8 +103,10 @@ class Follower:
 
         Raises `StoreError`, and `Refused` where there are too many already.
         """
-        if self._closed or len(self._listeners) >= LISTENERS_MAX:
-            raise Refused(503, "closing" if self._closed else "too_many_streams", f"there may be {LISTENERS_MAX} streams at a time")
+        if self._closed:
+            raise closing()
+        if len(self._listeners) >= LISTENERS_MAX:
+            raise Refused(503, "too_many_streams", f"there may be {LISTENERS_MAX} streams at a time")
         listener = Listener()
         # Before anything is waited for: those who come at the same time count too, and it is ended if all are ended meanwhile.
         self._listeners.add(listener)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from ...clock import Clock
 from ...gateway import Gateway
 from ...turn import Turn
-from .endpoint import Refused
+from .endpoint import Refused, closing
 
 LEASE_S: Final = 300.0
 LEASE_S_MIN: Final = 1.0
@@ -51,8 +51,10 @@ class LeasedTurns:
 
     async def open(self, key: str, notices_max: int | None, lease_s: float) -> tuple[str, Turn]:
         """Take a turn's notices; its id, which nobody can guess. Raises what `Gateway.turn` raises, and `Refused`."""
-        if self._closed or len(self._held) >= TURNS_MAX:
-            raise Refused(503, "closing" if self._closed else "too_many_turns", f"there may be {TURNS_MAX} open turns; end some")
+        if self._closed:
+            raise closing()
+        if len(self._held) >= TURNS_MAX:
+            raise Refused(503, "too_many_turns", f"there may be {TURNS_MAX} open turns; end some")
         loop = asyncio.get_running_loop()
         held = _Held(lease_s, self._clock.monotonic() + lease_s, loop.create_future(), loop.create_future())
         turn_id = secrets.token_urlsafe(18)
@@ -62,6 +64,9 @@ class LeasedTurns:
             return turn_id, await asyncio.shield(held.taken)
         except asyncio.CancelledError:
             held.task.cancel()
+            self._held.pop(turn_id, None)  # a task that had not begun yet does not see to it
+            if held.taken.cancelled():
+                raise closing() from None
             raise
 
     def renew(self, turn_id: str, lease_s: float | None) -> float:
@@ -89,10 +94,13 @@ class LeasedTurns:
     async def close(self) -> None:
         """Give back what is open, and open no more."""
         self._closed = True
-        tasks = [held.task for held in self._held.values() if held.task is not None]
+        opened = list(self._held.values())
+        tasks = [held.task for held in opened if held.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for held in opened:
+            held.taken.cancel()  # whoever waits for a turn whose task had not begun yet waits no longer
 
     def _named(self, turn_id: str) -> _Held:
         held = self._held.get(turn_id)

@@ -194,6 +194,7 @@ async def test_the_end(api: Api, clock: ManualClock) -> None:
         with pytest.raises(EOFError):
             await stream.next()
     assert await api.refused("/api/stream", "GET") == (503, "closing")
+    assert "streams at a time" not in (await api.client.get("/api/stream")).json()["error"]
 
 
 async def test_too_many_notices(api: Api, gateway: Gateway, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:

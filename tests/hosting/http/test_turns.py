@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from kizuki.actors import Gateway, ManualClock
 from kizuki.actors.hosting.http import leases
+from kizuki.actors.hosting.http.endpoint import Refused
+from kizuki.actors.hosting.http.leases import LeasedTurns
 from tests.hosting.cast import CHILD, MAIN, OTHER
 from tests.hosting.http.asking import Api, session
 
@@ -121,6 +124,23 @@ async def test_closing(api: Api, gateway: Gateway) -> None:
     await api.app.close()
     assert [notice.target for notice in await gateway.pending(MAIN)] == [CHILD]
     assert await api.refused(session(MAIN, "turns")) == (503, "closing")
+    assert "open turns" not in (await api.client.post(session(MAIN, "turns"), json={})).json()["error"]
+
+
+@pytest.mark.parametrize("steps", range(4))
+async def test_closing_while_one_is_opened(gateway: Gateway, clock: ManualClock, steps: int) -> None:
+    """A turn that is being opened when the application is closed is refused, however far it has come, and takes nothing."""
+    await gateway.open_session(MAIN)
+    await gateway.watch(MAIN, CHILD)
+    await gateway.human_message(CHILD, channel="telegram")
+    turns = LeasedTurns(gateway, clock)
+    opening = asyncio.create_task(turns.open(MAIN, None, 60.0))
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    await asyncio.wait_for(turns.close(), 5)
+    with pytest.raises(Refused, match="closing"):
+        await asyncio.wait_for(opening, 5)
+    assert [notice.target for notice in await gateway.pending(MAIN)] == [CHILD]
 
 
 async def test_a_gateway_that_is_gone(api: Api, gateway: Gateway) -> None:
