@@ -37,11 +37,11 @@ MACHINE_TEXTS: Final = ("<task-notification>", "<local-command-", "<bash-", "<sy
 
 _EN: Final = (
     "kizuki: session {target} was changed by another actor. This session last knew its state version {since}; the change is version "
-    "{version}. What changed after version {since} is told by: {command} (as a tool: session_status {call})."
+    "{version}. What changed after version {since} is told by: {teller}."
 )
 _JA: Final = (
     "kizuki: セッション {target} は別のアクターによって変更されました。このセッションが最後に把握していた状態バージョンは {since}、"
-    "変更後のバージョンは {version} です。バージョン {since} 以降の変更の確認: {command} （ツール: session_status {call}）。"
+    "変更後のバージョンは {version} です。バージョン {since} 以降の変更の確認: {teller}。"
 )
 
 
@@ -83,13 +83,20 @@ def fitting(lines: Sequence[str]) -> list[str]:
     return [line for line, length in zip(lines, lengths, strict=True) if length <= CONTEXT_MAX]
 
 
+def fact(target: Address, since: int, version: int, language: Language, command: str | None = None) -> str:
+    """What a notice tells, as a fact; how to learn more is the session's tool, and the shell's `command` if it has one."""
+    key, agent = target
+    call = f'session_status sessionKey "{key}"' + ("" if is_qualified(key) else f' agentId "{agent}"') + f" changesSince {since}"
+    beside = f"{command} （ツール: {call}）" if language == "ja" else f"{command} (as a tool: {call})"
+    form = _JA if language == "ja" else _EN
+    return form.format(target=f'"{key}"', since=since, version=version, teller=call if command is None else beside)
+
+
 def _line(cursor: Cursor, database: str, language: Language) -> str:
     key, agent = cursor.target
     since, version, _ = cursor.positions
     command = ["kizuki", "status", key, *([] if is_qualified(key) else ["--agent", agent]), "--since", str(since), "--db", database]
-    call = f'sessionKey "{key}"' + ("" if is_qualified(key) else f' agentId "{agent}"') + f" changesSince {since}"
-    form = _JA if language == "ja" else _EN
-    return form.format(target=f'"{key}"', since=since, version=version, command=shlex.join(command), call=call)
+    return fact(cursor.target, since, version, language, shlex.join(command))
 
 
 def is_of_subagent(event: Mapping[str, object]) -> bool:

@@ -30,7 +30,7 @@ from ...identity import Actor
 from ...keys import parse_address
 from ...messages import Compacted, HumanTurn, RunEnded, Spawned
 from ...notices import Notice
-from ..claude_hook import CATALOG, PROGRAMS, fitting, is_of_subagent, reports_of
+from ..claude_hook import CATALOG, PROGRAMS, fact, fitting, is_of_subagent, reports_of
 from ..toolset import SessionTool, session_tools
 from .child_runs import ChildKey
 from .failing_open import TIMEOUT_S, fail_open
@@ -69,8 +69,9 @@ def claude_hooks(
 ) -> dict[HookEvent, list[HookMatcher]]:
     """Hooks for one client or query of the session: its notices, and what is recorded of it and of its sub-agents.
 
-    - Each notice is one line of additional context at a prompt, `notices_max` at most. What the model was not shown, since its call
-      failed or the client ended, is pending still.
+    - Each notice is one line of additional context at a prompt, `notices_max` at most. It states facts, with version numbers, for Claude
+      Code saves it and shows it again on resume. What the model was not shown, since its call failed or the client ended, is pending
+      still.
     - `actor` is who gives the prompts, since the SDK cannot tell a person from a program. What a person gives is recorded as a human
       message via `channel`; prompts that Claude Code submits itself are not.
     - `children` are functions, by the sub-agent's type, that give its session key for the event of its start or end. Any other sub-agent
@@ -128,11 +129,15 @@ class ClaudeHook:
         key = self._session.session_key
         await self._gateway.open_session(key)
         pending = await self._gateway.pending(key, notices_max=self._notices_max)
-        lines = fitting([notice.text for notice in pending])
+        lines = fitting([self._line(notice) for notice in pending])
         self._shown = session_id, tuple(pending[: len(lines)])
         if not lines:
             return {}
         return {"hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "\n".join(lines)}}
+
+    def _line(self, notice: Notice) -> str:
+        target = Address(notice.target, notice.target_agent_id)
+        return fact(target, notice.changes_since, notice.notified, self._gateway.language)
 
     async def _acknowledge(self, session_id: str) -> None:
         """The model has answered what it was given with the latest prompt of this session."""

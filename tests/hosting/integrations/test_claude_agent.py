@@ -26,6 +26,11 @@ from tests.hosting.integrations.scripted_claude import COMPACTION, FAILURE, SESS
 PATIENT_S = 20.0
 """How long these hooks wait for the gateway: a busy machine is no fault of the adapter's."""
 LINE = f'Session "{CHILD}" was changed by another actor. Reconcile before acting: session_status sessionKey "{CHILD}" changesSince 1.'
+TOLD = (
+    f'kizuki: session "{CHILD}" was changed by another actor. This session last knew its state version 1; the change is version 2. '
+    f'What changed after version 1 is told by: session_status sessionKey "{CHILD}" changesSince 1.'
+)
+"""The same for the model: a fact that stays true whenever it is read again."""
 STATUS = Call("session_status", {"sessionKey": CHILD, "changesSince": 1})
 ADA = Actor.human("ada")
 
@@ -77,7 +82,7 @@ async def test_a_manager_is_told_once_and_reads_the_delta(gateway: Gateway) -> N
         for _ in range(2):
             await client.query("go on")
             assert [message async for message in client.receive_response()]
-    assert code.contexts == [LINE, ""]
+    assert code.contexts == [TOLD, ""]
     (result,) = code.results
     delta = json.loads(result["content"][0]["text"])["stateChanges"]["events"]
     assert [(event["kind"], event["actorType"]) for event in delta] == [("human_direct_message", "human")]
@@ -98,7 +103,7 @@ async def test_a_failing_model_call_gives_the_notice_back(gateway: Gateway) -> N
     assert await pending(gateway) == [LINE]
     again = ScriptedClaude([])
     await ask(again, options(gateway))
-    assert (code.contexts, again.contexts) == ([LINE], [LINE])
+    assert (code.contexts, again.contexts) == ([TOLD], [TOLD])
     assert await pending(gateway) == []
 
 

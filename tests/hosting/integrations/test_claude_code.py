@@ -28,6 +28,11 @@ QUIET = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_AUTOUPDATER", "DIS
 STATUS = ("mcp__kizuki__session_status", {"sessionKey": CHILD, "changesSince": 1})
 AGENT = ("Agent", {"description": "work", "prompt": "work", "subagent_type": "general-purpose", "run_in_background": False})
 LINE = f'Session "{CHILD}" was changed by another actor. Reconcile before acting: session_status sessionKey "{CHILD}" changesSince 1.'
+TOLD = (
+    f'kizuki: session "{CHILD}" was changed by another actor. This session last knew its state version 1; the change is version 2. '
+    f'What changed after version 1 is told by: session_status sessionKey "{CHILD}" changesSince 1.'
+)
+"""The same for the model: a fact that stays true whenever it is read again."""
 
 
 @pytest.fixture
@@ -75,7 +80,7 @@ async def test_claude_code_tells_its_model_once(api: ScriptedApi, tmp_path: Path
         assert await ask(gateway, api, tmp_path, STATUS, AGENT, "nested", "done")
         assert await pending(gateway) == []
         asked = [json.dumps(request["messages"]) for request in api.requests]
-        assert [text.count(json.dumps(LINE)[1:-1]) for text in asked] == [1, 1, 0, 1]
+        assert [text.count(json.dumps(TOLD)[1:-1]) for text in asked] == [1, 1, 0, 1]
         assert "human message via telegram" in asked[1]
         status = await gateway.session_status(OTHER, changes_since=0)
         assert [event["kind"] for event in status["stateChanges"]["events"]] == ["child_spawned", "run_completed"]
