@@ -155,7 +155,8 @@ def test_a_gateway_beside_it(tmp_path: Path) -> None:
 def test_the_settings_to_paste(watching: Path, pytestconfig: pytest.Config) -> None:
     """The settings in the README are JSON, and each command in them answers its event."""
     readme = (pytestconfig.rootpath / "README.md").read_text(encoding="utf-8")
-    settings = json.loads(readme.partition("```json\n")[2].partition("```")[0])
+    blocks = [json.loads(block.partition("```")[0]) for block in readme.split("```json\n")[1:]]
+    (settings,) = (block for block in blocks if "hooks" in block)
     told = []
     for name, entries in settings["hooks"].items():
         tool, *words = shlex.split(entries[0]["hooks"][0]["command"])
