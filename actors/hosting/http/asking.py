@@ -34,7 +34,9 @@ class Answering:
         endpoint = self._endpoints["GET" if request.method == "HEAD" else request.method]
         if endpoint.streams and request.method == "HEAD":
             # A stream without its content would have no end that a client could wait for.
-            return Response(media_type="text/event-stream")
+            response = Response(media_type="text/event-stream")
+            del response.headers["content-length"]
+            return response
         try:
             return _response(endpoint, await endpoint.handle(await _asked(endpoint, request)))
         except Exception as error:  # noqa: BLE001 - every failure is an answer
