@@ -14,6 +14,7 @@ from ..connection import Connection
 from ..errors import StoreError
 from ..folds import Fold
 from ..records import Address, Cursor, LinkRecord, Neighbours, PendingRead, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..runner import Runner
 from ..writes import Commit, Write
 from . import links, reads
 from .apply import apply
@@ -35,8 +36,8 @@ class SqliteStore:
 
     def __init__(
         self,
-        writer: Connection | None,
-        readers: Sequence[Connection],
+        writer: Runner | None,
+        readers: Sequence[Runner],
         presence: Presence,
         lock: WriterLock,
         new_session_id: Callable[[], str],
