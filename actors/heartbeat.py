@@ -47,7 +47,7 @@ class HeartbeatActor(AsyncioActor):
         self._timer = Timer(clock, self.actor_ref)
         self._hinted = False
         self._under_way: dict[str, WakeRequest] = {}
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], None] = {}
         self._again: dict[str, WakeRequest] = {}
         """Requests that came due while the watcher's call was still under way."""
 
@@ -106,8 +106,8 @@ class HeartbeatActor(AsyncioActor):
         if await self._is_pending(watcher):
             self._counters.wakes += 1
             call = asyncio.create_task(self._call(watcher, wake), name="kizuki wake")
-            self._calls.add(call)
-            call.add_done_callback(self._calls.discard)
+            self._calls[call] = None
+            call.add_done_callback(self._calls.pop)
         else:
             del self._under_way[watcher]
 

@@ -1,13 +1,13 @@
 """The database of simulated worlds, and the connections to it.
 
-By default it is SQLite's own database in memory (its `memdb` file system), which several connections of one process share like a file: what a
-simulated crash kills is a process, and what that had handed to the operating system survives it. So nothing is lost by it but the
+By default it is SQLite's own database in memory (its `memdb` file system), which several connections of one process share like a file:
+what a simulated crash kills is a process, and what that had handed to the operating system survives it. So nothing is lost by it but the
 write-ahead log, and a commit costs a fifth. With a path it is a file as a gateway has it, with its log, and without `fsync`. Power cuts
 are another matter, and tested elsewhere.
 
-A world after the other takes the same database: it is emptied in between, and connections are kept with the statements that they have prepared,
-which takes longer than a short history. To a gateway a kept connection is like a new one: it is in no transaction, and everything that a
-store knows of earlier commits is the store's.
+A world after the other takes the same database: it is emptied in between, and connections are kept with the statements that they have
+prepared, which takes longer than a short history. To a gateway a kept connection is like a new one: it is in no transaction, and
+everything that a store knows of earlier commits is the store's.
 """
 
 from __future__ import annotations

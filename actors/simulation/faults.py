@@ -1,8 +1,9 @@
 """What can go wrong in a simulated world: one frozen value per kind of fault, saying where it strikes.
 
-Faults are values with their place in them (`the 7th commit of gateway a`), not dice that are thrown on the way. So a run is replayed from its
-list of faults, and a list that fails is shrunk by leaving faults out. `draw_faults` in `plan` makes such lists from a seed; who strikes is the
-`Injector`, and what happens then is where the fault says it strikes. Numbers count from 1, over all lives of a gateway's name.
+Faults are values with their place in them (`the 7th commit of gateway a`), not dice that are thrown on the way. So a run is replayed from
+its list of faults, and a list that fails is shrunk by leaving faults out. `draw_faults` in `plan` makes such lists from a seed; who
+strikes is the `Injector`, and what happens then is where the fault says it strikes. Numbers count from 1, over all lives of a gateway's
+name.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ dispatch, a call from the host."""
 
 @dataclass(frozen=True, slots=True)
 class CrashAtCommit:
-    """The process dies at its n-th write transaction: with `committed` after the commit and before anybody is answered, else just before it."""
+    """The process dies at its n-th write transaction: with `committed` after the commit and before anybody is answered, else just before
+    it."""
 
     gateway: str
     number: int
@@ -46,8 +48,9 @@ class CrashAtTime:
 class CommitFails:
     """The n-th write transaction fails.
 
-    `disk`: its statement with this number (from 1; beyond the last one: COMMIT) raises an I/O error and does nothing. `locked`: another process
-    holds the lock for the whole busy timeout. `committed`, `rolled_back`: COMMIT raises, its outcome is unknown, and was this one.
+    `disk`: its statement with this number (from 1; beyond the last one: COMMIT) raises an I/O error and does nothing. `locked`: another
+    process holds the lock for the whole busy timeout. `committed`, `rolled_back`: COMMIT raises, its outcome is unknown, and was this
+    one.
     """
 
     gateway: str
@@ -93,7 +96,8 @@ class HintsDelayed:
 
 @dataclass(frozen=True, slots=True)
 class WakeFails:
-    """The n-th wake callback hangs for ever, raises, says that it is busy (False), or is cancelled from inside; the host's own is not called."""
+    """The n-th wake callback hangs for ever, raises, says that it is busy (False), or is cancelled from inside; the host's own is not
+    called."""
 
     gateway: str
     number: int
@@ -111,7 +115,8 @@ class DispatchFails:
 
 @dataclass(frozen=True, slots=True)
 class CallCancelled:
-    """The n-th call of the host, be it a turn or any other, is cancelled: `after_s` of virtual time and so many turns of the loop after it began."""
+    """The n-th call of the host, be it a turn or any other, is cancelled: `after_s` of virtual time and so many turns of the loop after
+    it began."""
 
     gateway: str
     number: int

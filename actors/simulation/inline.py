@@ -1,7 +1,8 @@
 """The real SQLite code on virtual time: the same functions that run on a connection's thread run here as steps of the process's loop.
 
-What the thread is to a real store is kept. A function is handed over, starts at a later step, and is answered at a step later still; between
-commit and answer others see what was committed, and the process can die. One connection runs one function at a time, in their order.
+What the thread is to a real store is kept. A function is handed over, starts at a later step, and is answered at a step later still;
+between commit and answer others see what was committed, and the process can die. One connection runs one function at a time, in their
+order.
 """
 
 from __future__ import annotations

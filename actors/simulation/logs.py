@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
 import structlog
 
-from .loop import ProcessLoop
+from .loop import running_loop
 
 
 @contextmanager
@@ -32,8 +31,8 @@ def captured_logs(sink: Callable[[str, str], None]) -> Iterator[None]:
 
 
 def _process() -> str:
-    loop = asyncio._get_running_loop()
-    return loop.name if isinstance(loop, ProcessLoop) else ""
+    loop = running_loop()
+    return "" if loop is None else loop.name
 
 
 def _line(method: str, event: MutableMapping[str, Any]) -> str:

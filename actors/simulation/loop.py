@@ -1,18 +1,18 @@
 """Event loops on virtual time: one for each simulated process, all stepped by one `Scheduler`.
 
-**A process is an event loop, and a crash is a loop that is stepped no more.** Each simulated process has a `ProcessLoop` of its own, on which
-ordinary asyncio code runs unchanged; `asyncio.get_running_loop`, `current_task` and timers tell what they would tell in a process.
+**A process is an event loop, and a crash is a loop that is stepped no more.** Each simulated process has a `ProcessLoop` of its own, on
+which ordinary asyncio code runs unchanged; `asyncio.get_running_loop`, `current_task` and timers tell what they would tell in a process.
 The scheduler runs exactly one callback a step, of one loop, and can be stopped between any two. Where nothing is ready it jumps to the
 earliest timer; where there is none either, `Deadlock` is raised.
 
-**Order.** Callbacks of one loop run in the order in which they were scheduled: asyncio promises that, and a run that broke the promise would
-find faults that cannot happen. What a real machine leaves open is when another process runs, and that is what a seeded `random`
+**Order.** Callbacks of one loop run in the order in which they were scheduled: asyncio promises that, and a run that broke the promise
+would find faults that cannot happen. What a real machine leaves open is when another process runs, and that is what a seeded `random`
 decides; without it the loops take turns. The other thing left open, how long the database takes, is `inline`'s.
 
-**Abandoned, not cancelled.** A dead process runs no `finally`. So a crash drops the loop's callbacks and timers, and keeps every task, with all
-that hangs on it, in a graveyard: a coroutine that is garbage-collected would be closed, and its `finally` blocks would run. Whatever is
-done to a dead loop from outside does nothing. When the run is over and nobody looks any more, `bury` closes the coroutines at last, on
-a loop on which nothing they do has an effect.
+**Abandoned, not cancelled.** A dead process runs no `finally`. So a crash drops the loop's callbacks and timers, and keeps every task,
+with all that hangs on it, in a graveyard: a coroutine that is garbage-collected would be closed, and its `finally` blocks would run.
+Whatever is done to a dead loop from outside does nothing. When the run is over and nobody looks any more, `bury` closes the coroutines at
+last, on a loop on which nothing they do has an effect.
 
 **Garbage** is collected at certain steps only, never where it happens to pile up, so that finalisers are part of the function from seed
 to history, too.
@@ -284,11 +284,6 @@ class ProcessLoop(asyncio.AbstractEventLoop):
             self._graveyard.append(handle)
         return handle
 
-    def call_soon_threadsafe(
-        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: contextvars.Context | None = None
-    ) -> asyncio.Handle:
-        raise RuntimeError("a simulated process has no threads: what they do is not a function of the seed")
-
     def call_later(
         self, delay: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
@@ -357,15 +352,21 @@ def _close(coroutine: Any) -> None:
             return
 
 
-def _generator_begun(generator: AsyncGenerator[Any, Any]) -> None:
+def running_loop() -> ProcessLoop | None:
+    """The loop of the process whose code is running."""
     loop = asyncio._get_running_loop()
-    if isinstance(loop, ProcessLoop):
+    return loop if isinstance(loop, ProcessLoop) else None
+
+
+def _generator_begun(generator: AsyncGenerator[Any, Any]) -> None:
+    loop = running_loop()
+    if loop is not None:
         loop.note_generator(generator)
 
 
 def _generator_dropped(generator: AsyncGenerator[Any, Any]) -> None:
-    loop = asyncio._get_running_loop()
-    if isinstance(loop, ProcessLoop):
+    loop = running_loop()
+    if loop is not None:
         loop.drop_generator(generator)
 
 

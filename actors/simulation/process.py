@@ -46,7 +46,7 @@ DispatchScript = Callable[["Process", str, str, str], Dispatched | Awaitable[Dis
 """A host's dispatch: the process, the sender, the receiver, the message."""
 
 
-class ProcessCrashed(Exception):  # noqa: N818 - as the errors of the library are called
+class ProcessCrashed(Exception):
     """The process died before it answered. Whether what was asked of it took effect is for the database to tell."""
 
 
@@ -309,7 +309,8 @@ def _answer(waiter: asyncio.Future[None], error: BaseException | None = None) ->
 
 
 def _one_mail_a_step() -> Callable[[], float]:
-    """A clock by which the runtime's time for one turn of the loop is always over, so that the world can be stopped between any two mails."""
+    """A clock by which the runtime's time for one turn of the loop is always over, so that the world can be stopped between any two
+    mails."""
     return itertools.count(0.0, 1.0).__next__
 
 

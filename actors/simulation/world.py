@@ -13,9 +13,9 @@
     world.trace.lines, world.injector.struck
 
 The story is the director: it lives on a loop of its own, which never crashes, and asks the processes. Everything that a host would do
-belongs into `Process.call`, so that it dies with its process; the director then gets `ProcessCrashed`. A run is a pure function of the story, the
-seed and the faults: draw from `world.random` alone, and let no set decide an order. Real are the gateway, the actors and SQLite; simulated are
-the clock, the threads, the presence locks and whatever the story plays.
+belongs into `Process.call`, so that it dies with its process; the director then gets `ProcessCrashed`. A run is a pure function of the
+story, the seed and the faults: draw from `world.random` alone, and let no set decide an order. Real are the gateway, the actors and
+SQLite; simulated are the clock, the threads, the presence locks and whatever the story plays.
 
 `seed` decides how long the database takes and which process runs next (`order="seeded"`), and what `world.random` gives; with
 `order="fifo"` everything takes no time and the processes take turns. Worlds that follow one another share a `Disk`, which is far faster.
@@ -23,7 +23,6 @@ the clock, the threads, the presence locks and whatever the story plays.
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
