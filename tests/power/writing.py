@@ -48,7 +48,14 @@ class Known:
 
 def batch(chance: random.Random, known: Known) -> list[Write]:
     """The writes of one transaction."""
-    return [_write(chance, known) for _ in range(chance.randint(1, WRITES_MAX))]
+    return [write for _ in range(chance.randint(1, WRITES_MAX)) for write in _writes(chance, known)]
+
+
+def _writes(chance: random.Random, known: Known) -> Sequence[Write]:
+    write = _write(chance, known)
+    if isinstance(write, Append) and write.seeds is not None:  # as a host's spawn does it: the parent has a row
+        return [PutSession(write.seeds, DRAFT, write.recorded_at_ms), write]
+    return [write]
 
 
 def _write(chance: random.Random, known: Known) -> Write:
