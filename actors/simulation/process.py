@@ -107,14 +107,10 @@ class Process:
 
     async def open(self) -> None:
         """Start the gateway. Raises what `open_gateway` raises, and `ProcessCrashed`."""
-        opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._answers[opened] = None
+        opened = self._awaited()
         self._main = self.loop.create_task(self._serve(opened), name="gateway")
-        self._main.add_done_callback(self._left)
-        try:
-            await opened
-        finally:
-            self._answers.pop(opened, None)
+        self._main.add_done_callback(partial(self._left, opened))
+        await opened
 
     def call(self, work: Callable[[Gateway], Awaitable[T]]) -> asyncio.Future[T]:
         """Have the process run `await work(gateway)` in a task of its own; the future is done when it is. Cancelling it cancels the task.
@@ -123,13 +119,11 @@ class Process:
         """
         caller = asyncio.get_running_loop()
         if not self.alive:
-            answer: asyncio.Future[T] = caller.create_future()
-            self._fail(answer)
-            return answer
+            dead: asyncio.Future[T] = caller.create_future()
+            self._fail(dead)
+            return dead
         task = self.loop.create_task(_work(work, self.gateway), name="host")
-        answer = bridge(task, caller)
-        self._answers[answer] = None
-        answer.add_done_callback(lambda done: self._answers.pop(done, None))
+        answer = self._known(bridge(task, caller))
         for fault in self._due("call"):
             if isinstance(fault, CallCancelled):
                 self._struck(fault)
@@ -157,9 +151,8 @@ class Process:
         """Leave the gateway in good order; returns when it is closed. Raises `ProcessCrashed`."""
         if self._main is None or not self.alive:
             return
-        left: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        left = self._awaited()
         self._stoppers.append(left)
-        self._answers[left] = None
         if not self._stopping.done():
             self._stopping.set_result(None)
         await left
@@ -171,18 +164,13 @@ class Process:
     # -- the process's own code --------------------------------------------------------------------------------------------------
 
     async def _serve(self, opened: asyncio.Future[None]) -> None:
-        try:
-            async with AsyncExitStack() as left:
-                store = SimulatedStore(self._connections, self._presence, self, self.world.new_session_id, left)
-                left.push_async_callback(store.close)
-                self._gateway = await left.enter_async_context(running(self._system(store), self._dispatch))
-                self.world.started(self)
-                _answer(opened)
-                await self._stopping
-        except Exception as error:
-            if opened.done():
-                raise
-            _answer(opened, error)
+        async with AsyncExitStack() as left:
+            store = SimulatedStore(self._connections, self._presence, self, self.world.new_session_id, left)
+            left.push_async_callback(store.close)
+            self._gateway = await left.enter_async_context(running(self._system(store), self._dispatch))
+            self.world.started(self)
+            _answer(opened)
+            await self._stopping
 
     def _system(self, store: SimulatedStore) -> ActorSystem:
         return ActorSystem(
@@ -195,14 +183,14 @@ class Process:
             budget_clock=_one_mail_a_step(),
         )
 
-    def _left(self, main: asyncio.Task[None]) -> None:
+    def _left(self, opened: asyncio.Future[None], main: asyncio.Task[None]) -> None:
         """The gateway is closed, and with it the process ends."""
         self.loop.die()
         self.world.disk.disconnect(self._connections)
         error = None if main.cancelled() else main.exception()
         self.world.stopped(self, error)
-        for stopper in self._stoppers:
-            _answer(stopper, error)
+        for waiter in (opened, *self._stoppers):
+            _answer(waiter, error)
         self._fail_answers()
 
     async def _wake(self, session_key: str, reasons: tuple[str, ...]) -> bool | None:
@@ -284,6 +272,16 @@ class Process:
     def _crash_at_step(self, fault: CrashAtStep) -> None:
         self.world.struck(fault)
         self.crash(f"before step {fault.number}")
+
+    def _awaited(self) -> asyncio.Future[None]:
+        """A future of whoever is asking."""
+        return self._known(asyncio.get_running_loop().create_future())
+
+    def _known(self, answer: asyncio.Future[T]) -> asyncio.Future[T]:
+        """Have the answer fail if the process dies first."""
+        self._answers[answer] = None
+        answer.add_done_callback(self._answers.pop)
+        return answer
 
     def _fail_answers(self) -> None:
         for answer in tuple(self._answers):

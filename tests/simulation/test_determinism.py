@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 from kizuki.actors.simulation.disk import Disk
-
 from tests.simulation.stories import trace_of
 
 SEEDS = range(1, 13)

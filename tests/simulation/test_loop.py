@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import pytest
+
 from kizuki.actors.simulation.loop import Deadlock, OutOfSteps, ProcessLoop, Scheduler, bridge
 
 T = TypeVar("T")
@@ -69,7 +70,7 @@ def test_a_run_that_never_ends_is_out_of_steps(scheduler: Scheduler) -> None:
 
     async def turning() -> None:
         while True:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0)  # noqa: ASYNC110 - a loop that never rests is what is tested
 
     loop = scheduler.loop("a")
     task = loop.create_task(turning())
@@ -78,7 +79,7 @@ def test_a_run_that_never_ends_is_out_of_steps(scheduler: Scheduler) -> None:
 
 
 def test_callbacks_of_one_loop_keep_their_order_whatever_the_seed() -> None:
-    """asyncio promises the order within one loop; which process runs next is the seed's."""
+    """The order within one loop is asyncio's promise within one loop; which process runs next is the seed's."""
     orders = set()
     for seed in range(20):
         scheduler = Scheduler(random.Random(seed))
@@ -102,7 +103,7 @@ def test_a_short_sleep_lets_time_pass(scheduler: Scheduler) -> None:
 
     async def until(moment: float) -> None:
         while loop.time() < moment:
-            await asyncio.sleep(moment - loop.time())
+            await asyncio.sleep(moment - loop.time())  # noqa: ASYNC110 - as the library's own timers do
 
     finish(scheduler, loop, until(0.30000000000000004))
     assert scheduler.now_us == 300_001
@@ -217,8 +218,12 @@ def test_a_stalled_process_is_late_and_forgets_nothing(scheduler: Scheduler) -> 
     """A process that stands still runs what became ready meanwhile when it goes on, in its order; the others go on."""
     rung: list[tuple[str, float]] = []
     stalled, other = scheduler.loop("a"), scheduler.loop("b")
+
+    def ring(name: str) -> None:
+        rung.append((name, scheduler.now_us / 1e6))
+
     for loop in (stalled, other):
-        loop.call_later(1, lambda loop=loop: rung.append((loop.name, scheduler.now_us / 1e6)))
+        loop.call_later(1, ring, loop.name)
     stalled.stall(5)
     finish(scheduler, other, asyncio.sleep(10))
     assert rung == [("b", 1.0), ("a", 5.0)]
