@@ -75,16 +75,16 @@ class Scheduler:
 
     def step(self) -> bool:
         """Run one callback, after a jump in time if need be; False if there is nothing that could ever run."""
-        loop = self._pick()
-        if loop is None:
+        if not self._runnable and not self._jump():
             return False
+        loop = self._pick()
         if loop.steps >= loop.alarm_at_step:
             loop.alarm_at_step = NEVER
-            self._line_up(loop)
             loop.alarm()
             return True
         handle = loop.ready.popleft()
-        self._line_up(loop)
+        if not loop.ready:
+            self.forget(loop)
         if not handle.cancelled():
             self.steps += 1
             loop.steps += 1
@@ -120,8 +120,9 @@ class Scheduler:
     def make_ready(self, loop: ProcessLoop, handle: asyncio.Handle) -> None:
         """Put the callback into its loop's line."""
         loop.ready.append(handle)
-        if not loop.in_line:
-            self._line_up(loop)
+        if not loop.in_line and not loop.is_stalled:
+            loop.in_line = True
+            self._runnable.append(loop)
 
     def go_on_at(self, when_us: int, loop: ProcessLoop) -> None:
         """Let a stalled loop go on at this moment, with what has become ready meanwhile."""
@@ -133,23 +134,20 @@ class Scheduler:
         heapq.heappush(self._timers, (when_us, self._numbers, timer))
 
     def forget(self, loop: ProcessLoop) -> None:
-        """Step this loop no more."""
+        """Step this loop no more, until something else becomes ready on it."""
         if loop.in_line:
             loop.in_line = False
             self._runnable.remove(loop)
 
-    def _line_up(self, loop: ProcessLoop) -> None:
-        loop.in_line = bool(loop.ready) and not loop.is_stalled
-        if loop.in_line:
-            self._runnable.append(loop)
-
-    def _pick(self) -> ProcessLoop | None:
-        if not self._runnable and not self._jump():
-            return None
+    def _pick(self) -> ProcessLoop:
+        """The loop that runs next; without a seed they take turns."""
         runnable = self._runnable
-        chosen = 0 if self._order is None or len(runnable) == 1 else self._order.randrange(len(runnable))
-        loop = runnable.pop(chosen)
-        loop.in_line = False
+        if len(runnable) == 1:
+            return runnable[0]
+        if self._order is not None:
+            return runnable[int(self._order.random() * len(runnable))]
+        loop = runnable.pop(0)
+        runnable.append(loop)
         return loop
 
     def _jump(self) -> bool:

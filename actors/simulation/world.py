@@ -120,6 +120,12 @@ class World:
         """Let virtual time pass."""
         await self.clock.sleep(seconds)
 
+    def problems(self) -> list[tuple[str, dict[str, Any]]]:
+        """What asyncio's exception handlers were called with, by process; a dead process has none after its death. Some are found only when
+        garbage is collected, so they are in no trace."""
+        loops = [self._loop, *(process.loop for process in self.processes)]
+        return [(loop.name, problem) for loop in loops for problem in loop.problems]
+
     def process(self, name: str) -> Process | None:
         """The running process of this name."""
         return next((process for process in reversed(self.processes) if process.name == name and process.alive), None)

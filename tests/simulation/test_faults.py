@@ -154,7 +154,6 @@ def test_a_commit_that_fails(how: Literal["disk", "locked", "committed", "rolled
 
 def test_a_disk_error_at_each_statement() -> None:
     """Whichever statement of a commit fails, nothing of it is there."""
-
     for statement in range(1, 12):
 
         async def story(world: World) -> tuple[bool, list[str]]:

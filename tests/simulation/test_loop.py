@@ -69,8 +69,8 @@ def test_a_run_that_never_ends_is_out_of_steps(scheduler: Scheduler) -> None:
     """A loop that is always ready is stopped after the steps that it was given."""
 
     async def turning() -> None:
-        while True:
-            await asyncio.sleep(0)  # noqa: ASYNC110 - a loop that never rests is what is tested
+        while True:  # noqa: ASYNC110 - a loop that never rests is what is tested
+            await asyncio.sleep(0)
 
     loop = scheduler.loop("a")
     task = loop.create_task(turning())
@@ -102,8 +102,8 @@ def test_a_short_sleep_lets_time_pass(scheduler: Scheduler) -> None:
     loop = scheduler.loop("a")
 
     async def until(moment: float) -> None:
-        while loop.time() < moment:
-            await asyncio.sleep(moment - loop.time())  # noqa: ASYNC110 - as the library's own timers do
+        while loop.time() < moment:  # noqa: ASYNC110 - as the library's own loops do
+            await asyncio.sleep(moment - loop.time())
 
     finish(scheduler, loop, until(0.30000000000000004))
     assert scheduler.now_us == 300_001
@@ -189,7 +189,7 @@ def test_a_task_made_while_a_dead_process_is_buried_never_runs(scheduler: Schedu
         try:
             await asyncio.get_running_loop().create_future()
         finally:
-            asyncio.create_task(late())  # noqa: RUF006
+            asyncio.create_task(late())  # noqa: RUF006 - nobody is left to hold it
             asyncio.get_running_loop().call_later(1, ran.append, "timer")
 
     loop = scheduler.loop("a")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 import structlog
 
-from kizuki.actors import Gateway, GatewayClosed
+from kizuki.actors import Gateway, GatewayClosed, GatewayConfig
 from kizuki.actors.simulation.disk import Disk
 from kizuki.actors.simulation.faults import Fault, WallJump
 from kizuki.actors.simulation.loop import Deadlock
@@ -122,7 +122,7 @@ def test_an_hour_passes() -> None:
     """An hour of a hundred sessions' lives is an hour on every clock in the world."""
 
     async def story(world: World) -> float:
-        process = await opened(world)
+        process = await opened(world, "a", Host(config=GatewayConfig(poll_interval_s=1)))
         for number in range(100):
             key = f"agent:main:subagent:session-{number}"
             await process.call(lambda gateway, key=key: gateway.spawn(MANAGER, key, run_id=key))  # type: ignore[misc]
