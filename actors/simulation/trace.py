@@ -16,11 +16,12 @@ class Trace:
 
     def __init__(self, *, kept: bool = True) -> None:
         self.lines: list[str] = []
-        self._kept = kept
+        self.kept = kept
+        """Whether lines are kept; a long search does without them, and replays what it finds."""
 
     def note(self, at_ms: int, gateway: str, what: str) -> None:
         """Add a line."""
-        if self._kept:
+        if self.kept:
             text = _ADDRESS.sub("", _URN.sub("urn", what)) if "urn:" in what or "0x" in what else what
             self.lines.append(f"{at_ms:>9} {gateway:<8} {text}")
 

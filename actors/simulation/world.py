@@ -167,8 +167,9 @@ class World:
             observer.stopped(process)
 
     def committed(self, process: Process, writes: Sequence[Write], commit: Commit) -> None:
-        number = self.injector.occasions["commit", process.name]
-        self.note(process.name, f"commit {number} {_kinds(writes)} recorded={commit.recorded} opened={len(commit.opened)}")
+        if self.trace.kept:
+            number = self.injector.occasions["commit", process.name]
+            self.note(process.name, f"commit {number} {_kinds(writes)} recorded={commit.recorded} opened={len(commit.opened)}")
         for observer in self.observers:
             observer.committed(process, writes, commit)
 
@@ -213,6 +214,8 @@ class World:
 
 
 def _kinds(writes: Sequence[Write]) -> str:
+    if len(writes) == 1:
+        return type(writes[0]).__name__
     counts = Counter(type(write).__name__ for write in writes)
     return " ".join(name if count == 1 else f"{name}*{count}" for name, count in counts.items())
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
 
 import pytest
@@ -217,6 +219,21 @@ def test_the_hosts_logging_is_left_as_it_was() -> None:
     _, world = run(story)
     assert any("another gateway is gone" in line for line in world.trace.lines)
     assert structlog.get_config() == before
+
+
+def test_a_world_that_is_over_holds_nothing() -> None:
+    """What died in a world goes with it: a hundred thousand worlds in one process need the memory of one."""
+
+    async def story(world: World) -> weakref.ref[Process]:
+        process = await opened(world)
+        process.call(long_turn)
+        await world.sleep(1)
+        process.crash()
+        return weakref.ref(process)
+
+    left = run(story)[0]
+    gc.collect()
+    assert left() is None
 
 
 def test_an_exception_of_the_story_is_the_runs() -> None:
