@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kizuki.actors.upstream.formats import opencode
+from kizuki.actors.upstream.formats.rows import RowClass
 from kizuki.actors.upstream.opencode.database import opened
 from tests.fuzz.corpus import inputs
 from tests.fuzz.databases import an_empty_one
@@ -31,6 +32,13 @@ def test_a_target_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError):
         for content in inputs("rows_opencode", 1_000):
             TARGETS["rows_opencode"](content)
+
+
+def test_a_type_that_is_no_text() -> None:
+    """A message of OpenCode whose type in the table is no text is unknown, whatever type its data name."""
+    reader = opencode.SessionReader()
+    (verdict,) = reader.feed({"table": "session_message", "id": "s", "type": {"U": None}, "data": {"type": "user", "text": "rename"}})
+    assert verdict.row_class is RowClass.UNKNOWN
 
 
 def test_a_schema_that_is_no_text(tmp_path: Path) -> None:

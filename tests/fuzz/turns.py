@@ -69,7 +69,7 @@ def _gemini(row: object) -> bool:
 
 def _opencode(row: object) -> bool:
     fields, data = _object(row), _object(_object(row).get("data"))
-    kind = fields.get("type") or data.get("type")
+    kind = fields.get("type") if fields.get("type") is not None else data.get("type")
     text = data.get("text")
     silent = not isinstance(text, str) or not text.strip()
     if fields.get("table") == "part":
