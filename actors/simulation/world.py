@@ -17,6 +17,9 @@ belongs into `Process.call`, so that it dies with its process; the director then
 story, the seed and the faults: draw from `world.random` alone, and let no set decide an order. Real are the gateway, the actors and
 SQLite; simulated are the clock, the threads, the presence locks and whatever the story plays.
 
+A dispatch that hangs, or a call into a stalled process, is waited for as long as the story waits: put `asyncio.timeout` around a call,
+which is virtual, too. Else the gateways' timers go on for ever, and only `steps_max` ends the run.
+
 `seed` decides how long the database takes and which process runs next (`order="seeded"`), and what `world.random` gives; with
 `order="fifo"` everything takes no time and the processes take turns. Worlds that follow one another share a `Disk`, which is far faster.
 """

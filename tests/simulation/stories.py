@@ -45,8 +45,9 @@ async def busy_life(world: World) -> None:
     """Two gateways, five sessions, thirty operations; a process that dies is started again."""
     for number in range(30):
         try:
-            await _operation(world, await _running(world, world.random.choice("ab")), number)
-        except (ProcessCrashed, KizukiError, asyncio.CancelledError) as error:
+            async with asyncio.timeout(60):  # a dispatch may hang
+                await _operation(world, await _running(world, world.random.choice("ab")), number)
+        except (ProcessCrashed, KizukiError, TimeoutError, asyncio.CancelledError) as error:
             world.note("world", f"{type(error).__name__} at {number}")
         await world.sleep(world.random.uniform(0, 0.1))
 
