@@ -37,6 +37,10 @@ class Injector:
         due = [fault for fault in self.faults if isinstance(fault, CrashAtStep) and fault.gateway == gateway and fault not in self.struck]
         return min(due, key=lambda fault: fault.number, default=None)
 
+    def inboxes(self) -> list[SmallInboxes]:
+        """What makes inboxes small, from the beginning."""
+        return [fault for fault in self.faults if isinstance(fault, SmallInboxes)]
+
     def inbox_size(self) -> int | None:
         """How small every inbox is."""
-        return min((fault.size for fault in self.faults if isinstance(fault, SmallInboxes)), default=None)
+        return min((fault.size for fault in self.inboxes()), default=None)

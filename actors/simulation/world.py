@@ -102,6 +102,8 @@ class World:
 
     def run(self, story: Callable[[World], Coroutine[Any, Any, T]], *, steps_max: int = NEVER) -> T:
         """Run the story to its end. Raises what it raises, `Deadlock` if it waits for what can never happen, and `OutOfSteps`."""
+        for inbox in self.injector.inboxes():
+            self.struck(inbox)
         for fault in self.injector.timed():
             self._loop.call_later(fault.at_s, self._strike, fault)
         with captured_logs(self._log), small_inboxes(self.injector.inbox_size()):

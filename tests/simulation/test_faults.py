@@ -322,8 +322,9 @@ def test_small_inboxes() -> None:
         size = AsyncioActor.inbox_size
         return size, [await answer for answer in [process.call(message) for _ in range(50)]]
 
-    (size, recorded), _ = run(story, SmallInboxes(1))
+    (size, recorded), world = run(story, SmallInboxes(1))
     assert size == 1
+    assert world.injector.struck == [SmallInboxes(1)]
     assert all(recorded)
     assert AsyncioActor.inbox_size == 10_000
 
