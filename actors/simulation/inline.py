@@ -52,6 +52,10 @@ class StoreHooks(Protocol):
         """The transaction has taken effect; nobody has been answered."""
         ...
 
+    def wrote(self) -> None:
+        """The transaction is over, whatever became of it."""
+        ...
+
     def crash(self, why: str) -> None: ...
 
     def hides_hints(self) -> bool:
@@ -114,8 +118,10 @@ class InlineRunner(Runner):
             self._hooks.crash("before its commit")
             return
         result, error = self._run(hop)
-        if error is None and hop.written is not None:
-            hop.written(result)
+        if hop.written is not None:
+            if error is None:
+                hop.written(result)
+            self._hooks.wrote()
         if hop.fate.crash == "after":
             self._hooks.crash("between commit and reply")
             return

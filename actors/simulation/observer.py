@@ -27,6 +27,9 @@ class Observer:
     def committed(self, process: Process, writes: Sequence[Write], commit: Commit) -> None:
         """A transaction has taken effect, and nobody has been answered; the process may die before anybody is."""
 
+    def wrote(self, process: Process) -> None:
+        """A transaction is over, whatever became of it and whatever its process will be told: what took effect can be seen from now on."""
+
     def woken(self, process: Process, session_key: str, reasons: tuple[str, ...]) -> None:
         """The host's wake callback is called, whether or not a fault answers in its place."""
 

@@ -234,6 +234,9 @@ class Process:
     def committed(self, writes: Sequence[Write], commit: Commit) -> None:
         self.world.committed(self, writes, commit)
 
+    def wrote(self) -> None:
+        self.world.wrote(self)
+
     def hides_hints(self) -> bool:
         for fault in self._due("look"):
             if isinstance(fault, HintsDelayed):

@@ -178,6 +178,10 @@ class World:
         for observer in self.observers:
             observer.committed(process, writes, commit)
 
+    def wrote(self, process: Process) -> None:
+        for observer in self.observers:
+            observer.wrote(process)
+
     def woken(self, process: Process, session_key: str, reasons: tuple[str, ...]) -> None:
         self.note(process.name, f"wake {session_key} for {' '.join(reasons)}")
         for observer in self.observers:
