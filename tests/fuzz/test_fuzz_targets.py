@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kizuki.actors.keys import is_subagent, session_kind
 from kizuki.actors.upstream.formats import opencode
 from kizuki.actors.upstream.formats.rows import RowClass
 from kizuki.actors.upstream.opencode.database import opened
@@ -32,6 +33,12 @@ def test_a_target_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(AssertionError):
         for content in inputs("rows_opencode", 1_000):
             TARGETS["rows_opencode"](content)
+
+
+def test_a_bare_first_word() -> None:
+    """A key whose rest is the word `subagent` alone is no sub-agent's, by its kind as little as by its form."""
+    assert session_kind("agent:main:subagent") == "other"
+    assert not is_subagent("agent:main:subagent")
 
 
 def test_a_type_that_is_no_text() -> None:
