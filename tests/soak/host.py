@@ -29,7 +29,7 @@ from kizuki.actors.upstream.formats.formats import CLAUDE
 MANAGERS = tuple(f"agent:main:m{number}" for number in range(20))
 CHILDREN = tuple(f"agent:main:subagent:c{number}" for number in range(400))
 THREADS = tuple(f"thread-{number}" for number in range(20))
-TRANSCRIPT_MAX_BYTES = 200_000
+TRANSCRIPT_MAX_BYTES = 40_000
 """A transcript that is larger goes, and comes back as a new one."""
 WORKERS = 16
 CONFIG = GatewayConfig(
@@ -237,6 +237,7 @@ async def _tell(host: Host) -> None:
         statistics = asdict(await host.gateway.statistics())
         line: dict[str, Any] = {
             "rss_bytes": await asyncio.to_thread(memory_bytes),
+            "python_blocks": sys.getallocatedblocks(),
             "tasks": len(asyncio.all_tasks()),
             "statistics": statistics,
             "done": dict(host.done),
