@@ -14,6 +14,7 @@ class Injector:
 
     def __init__(self, faults: Sequence[Fault]) -> None:
         self.faults = tuple(faults)
+        self.is_armed = True
         self.struck: list[Fault] = []
         """In the order in which they did; one that never came to its occasion is not here."""
         self.occasions: Counter[tuple[Point, str]] = Counter()
@@ -27,6 +28,12 @@ class Injector:
         occasion = point, gateway
         self.occasions[occasion] += 1
         return self._counted.get((point, gateway, self.occasions[occasion]), ()) if self._counted else ()
+
+    def disarm(self) -> None:
+        """Let nothing strike any more."""
+        self.faults = ()
+        self._counted = {}
+        self.is_armed = False
 
     def timed(self) -> list[Timed]:
         """What strikes by the clock."""

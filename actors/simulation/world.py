@@ -125,6 +125,12 @@ class World:
         """Let virtual time pass."""
         await self.clock.sleep(seconds)
 
+    def calm(self) -> None:
+        """Let no fault strike any more; one that lasts, lasts."""
+        self.injector.disarm()
+        for process in self.processes:
+            process.loop.alarm_at_step = NEVER
+
     def problems(self) -> list[tuple[str, dict[str, Any]]]:
         """What asyncio's exception handlers were called with, by process; a dead process has none after its death. Some are found only when
         garbage is collected, so they are in no trace."""
@@ -202,6 +208,8 @@ class World:
     # -- inside -----------------------------------------------------------------------------------------------------------------------
 
     def _strike(self, fault: CrashAtTime | WallJump | Stall) -> None:
+        if not self.injector.is_armed:
+            return
         if isinstance(fault, WallJump):
             self.struck(fault)
             self.clock.set_wall(fault.by_ms)
