@@ -16,6 +16,8 @@ import sys
 import time
 from pathlib import Path
 
+from tests.fuzz.places import memory
+
 ONE_INPUT_S = 20
 MEMORY_MB = 1_024
 INPUT_MAX = 4_096
@@ -42,14 +44,17 @@ def _fuzzed(name: str, arguments: argparse.Namespace, seconds: float) -> bool:
     _begin(name, folder)
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     command = [sys.executable, "-m", "tests.fuzz", name, "--inside", "--corpus", str(arguments.corpus), "--minutes", str(seconds / 60)]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    with memory() as temporary:
+        environment = os.environ | {"TMPDIR": temporary}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     figures = _figures(done.stderr)
     _say(f"{name}: {figures}, {time.monotonic() - began:.0f} s, {cpu:.0f} s of the processor, {len(list(folder.iterdir()))} inputs kept")
     if done.returncode:
         _say(f"{done.stdout}{done.stderr}"[-4_000:])
-        _say(f"again: python -m tests.fuzz {name} --run {arguments.corpus}/FILE")
+        for found in sorted(arguments.corpus.glob(f"{name}-*"), key=lambda path: path.stat().st_mtime)[-1:]:
+            _say(f"again: python -m tests.fuzz {name} --run {found}")
     return done.returncode == 0
 
 
