@@ -451,6 +451,37 @@ def bench(
     raise typer.Exit(run_bench(suite or [], quick=quick, as_json=as_json))
 
 
+@_command(
+    "kizuki simulate --list",
+    "kizuki simulate takeover",
+    "kizuki simulate fleet --runs 20 --report fleet.html",
+    "kizuki simulate ./my-team.toml --seed 7 --json",
+)
+def simulate(
+    scenario: Annotated[
+        str | None, typer.Argument(metavar="SCENARIO", help="A shipped one's name, or the path of a TOML file.", show_default=False)
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the shipped scenarios.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of the first run; each further run has the next one.")] = 1,
+    runs: Annotated[int, typer.Option("--runs", min=1, max=10_000, metavar="N", help="Play so many lives.")] = 5,
+    report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report to look at: one HTML file.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """See what awareness buys a team of agents, before you build one.
+
+    Agents and people are simulated, on virtual time; the gateways, their notices and their database are real. Each life is played
+    four times: with kizuki, with notices off, with naive polling, and with a prompt line for every event. It counts what agents did on
+    stale assumptions, and what knowing better cost. The same seed gives the same bytes.
+    """
+    from .simulate import run_list, run_simulate
+
+    if list_them:
+        raise typer.Exit(run_list(as_json=as_json))
+    if scenario is None:
+        raise typer.BadParameter("name one, or see them with --list", param_hint="SCENARIO")
+    raise typer.Exit(run_simulate(scenario, seed, runs, report, as_json=as_json))
+
+
 _command("kizuki serve-node", "kizuki serve-node --host 192.0.2.7 --host-id box --token-file node.token", name="serve-node")(serve_node)
 
 
