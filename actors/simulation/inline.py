@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, nullcontext
 from dataclasses import dataclass, replace
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Concatenate, Final, Literal, ParamSpec, Protocol, TypeVar, cast
 
 from ...storage.records import Neighbours
 from ...storage.runner import Runner
@@ -26,6 +26,9 @@ from .presence import SimulatedPresence
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+BETWEEN_COMMIT_AND_REPLY: Final = "between commit and reply"
+"""How a process died that nobody was answered by, of what is committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +126,7 @@ class InlineRunner(Runner):
                 hop.written(result)
             self._hooks.wrote()
         if hop.fate.crash == "after":
-            self._hooks.crash("between commit and reply")
+            self._hooks.crash(BETWEEN_COMMIT_AND_REPLY)
             return
         _after(hop.fate.after_s, self._answer, result, error)
 

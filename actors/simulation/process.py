@@ -31,7 +31,7 @@ from .faults import (
     HintsDelayed,
     WakeFails,
 )
-from .inline import Fate, SimulatedStore
+from .inline import BETWEEN_COMMIT_AND_REPLY, Fate, SimulatedStore
 from .loop import bridge
 from .presence import SimulatedPresence
 
@@ -76,6 +76,8 @@ class Process:
         self.host = host
         self.loop = world.scheduler.loop(name)
         self.crashed = False
+        self.died_unanswered = False
+        """Whether it died between a commit and its answer."""
         self._presence = SimulatedPresence(world.living)
         self._connections = world.disk.connect()
         self._gateway: Gateway | None = None
@@ -136,6 +138,7 @@ class Process:
             return
         self.loop.die()
         self.crashed = True
+        self.died_unanswered = why == BETWEEN_COMMIT_AND_REPLY
         self._presence.give_up()
         self.world.disk.disconnect(self._connections)
         self.world.crashed(self, why)

@@ -362,9 +362,11 @@ class Oracle(Observer):
             watcher, target = pair
             if not cursor.is_open:
                 continue
+            if not self.waking.is_left_to(process, watcher):
+                continue
             self.waking.owe(watcher, self.now_ms)
             excused = (watcher, Shown(target, *cursor[:2])) in in_turns or self.turns.is_busy(watcher)
-            if self.waking.is_left_to(process, watcher) and not excused and not self._was_replayed(pair, since):
+            if not excused and not self._was_replayed(pair, since):
                 raise Violation("4.11", f"after the start of {process.name} {watcher} on {target} is {cursor}")
 
     def _was_replayed(self, pair: Pair, since: int) -> bool:
@@ -382,7 +384,7 @@ class Oracle(Observer):
         self.counts["crashes"] += 1
         self._look()
         unanswered = [asked for asked in self._live if asked.process is process and any(effect.done for effect in asked.effects)]
-        self.counts["crashes between commit and reply"] += bool(unanswered)
+        self.counts["crashes with a commit unanswered"] += bool(unanswered)
         self._gone(process)
 
     def stopped(self, process: Process) -> None:
@@ -399,7 +401,8 @@ class Oracle(Observer):
         self.turns.crashed(process)
         self._starting.pop(process.name, None)
         for watcher in {watcher for (watcher, _), cursor in self.now.cursors.items() if cursor.is_open}:
-            self.waking.owe(watcher, self.now_ms)
+            if self.waking.is_hosted_by(process, watcher):
+                self.waking.owe(watcher, self.now_ms)
 
     def wrote(self, process: Process) -> None:
         self._guard(self._look)

@@ -79,6 +79,10 @@ class Waking:
         """The process is the host from now on; None: that is open."""
         self._hosts[watcher] = (process, now_ms)
 
+    def is_hosted_by(self, process: Process, watcher: str) -> bool:
+        """Whether this gateway certainly hosts the watcher."""
+        return watcher in self._hosts and self._hosts[watcher][0] is process
+
     def is_left_to(self, process: Process, watcher: str) -> bool:
         """Whether certainly no other living gateway hosts the watcher."""
         if watcher not in self._hosts or not _others(process):

@@ -11,19 +11,19 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
-from ..faults import Fault
+from ..faults import CrashAtCommit, CrashAtStep, CrashAtTime, Fault
 from ..plan import FAULT_KINDS, Extent, FaultKind, draw_faults
 
 Kind = Literal[
     "human", "goal", "run_ended", "compacted", "spawn", "watch", "unwatch", "open", "reset", "delete", "send",
     "turn", "turn_raises", "turn_acknowledges", "drain", "acknowledge", "pending", "watches", "status", "list", "prune",
-    "restart", "kill", "later",
+    "restart", "later",
 ]  # fmt: skip
 
 SHORT_WEIGHTS: Final[dict[Kind, int]] = {
-    "human": 14, "goal": 14, "run_ended": 4, "compacted": 2, "spawn": 8, "watch": 7, "unwatch": 2, "open": 4, "reset": 1, "delete": 2,
+    "human": 18, "goal": 18, "run_ended": 3, "compacted": 2, "spawn": 8, "watch": 9, "unwatch": 2, "open": 4, "reset": 1, "delete": 2,
     "send": 2, "turn": 12, "turn_raises": 4, "turn_acknowledges": 3, "drain": 3, "acknowledge": 3, "pending": 3, "watches": 2,
-    "status": 4, "list": 1, "prune": 2, "restart": 2, "kill": 1, "later": 1,
+    "status": 4, "list": 1, "prune": 2, "restart": 2, "later": 1,
 }  # fmt: skip
 HOUR_S: Final = 3600.0
 
@@ -157,7 +157,20 @@ def _faults(
     if not kinds:
         return ()
     extent = _extent(names, operations, clients)
-    return draw_faults(rng, extent, kinds=kinds, crashes_max=crashes_max, others_max=others_max)
+    crashes = [_crash(rng, extent) for _ in range(rng.randint(1, crashes_max))] if "crash" in kinds else []
+    others = [kind for kind in kinds if kind != "crash"]
+    drawn = draw_faults(rng, extent, kinds=others, others_max=others_max) if others else ()
+    return tuple(dict.fromkeys((*crashes, *drawn)))
+
+
+def _crash(rng: random.Random, extent: Extent) -> Fault:
+    """Most land between commit and reply, where a host that is not answered has to ask again."""
+    gateway, dice = rng.choice(extent.gateways), rng.random()
+    if dice < 0.9:
+        return CrashAtCommit(gateway, rng.randint(1, extent.count("commit", gateway)), committed=dice < 0.75)
+    if dice < 0.97:
+        return CrashAtStep(gateway, rng.randint(1, extent.steps[gateway]))
+    return CrashAtTime(gateway, rng.uniform(0, extent.duration_s))
 
 
 def _extent(names: Sequence[str], operations: Sequence[Operation], clients: int) -> Extent:

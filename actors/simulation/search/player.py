@@ -95,10 +95,6 @@ class Player:
         match operation.kind:
             case "later":
                 await self._world.sleep(operation.lasts_s)
-            case "kill":
-                process = self._world.process(operation.gateway)
-                if process is not None:
-                    process.crash()
             case "restart":
                 await self._restart(operation.gateway)
             case _:
