@@ -265,13 +265,11 @@ class Player:
         await self._record(process, operation, record, call, operation.other)
 
     async def _watch(self, process: Process, operation: Operation, gateway: Gateway) -> None:
-        pair = operation.key, operation.other
-        if operation.address == operation.other:
-            assert not await gateway.watch(operation.key, operation.other[0], target_agent_id=operation.other[1])
-            return
-        asked = self._asks(process, operation, Watch(pair=pair), mentions=(operation.address, operation.other))
+        pair, itself = (operation.key, operation.other), operation.address == operation.other
+        effects = () if itself else (Watch(pair=pair),)
+        asked = self._asks(process, operation, *effects, mentions=() if itself else (operation.address, operation.other))
         told = await self._answer(asked, gateway.watch(operation.key, operation.other[0], target_agent_id=operation.other[1]))
-        self._oracle.fact(asked, "3.2", told, lambda state: told and pair in state.cursors)
+        self._oracle.fact(asked, "3.2", told, lambda state: told is not itself and (itself or pair in state.cursors))
 
     async def _unwatch(self, process: Process, operation: Operation, gateway: Gateway) -> None:
         pair = operation.key, operation.other
