@@ -109,8 +109,9 @@ class Player:
 
     def finish(self) -> None:
         """The run is over; what the agent was told in a turn that is still open it has been told."""
-        for turn in tuple(self._open):
+        for turn in self._open:
             self._learn(turn)
+        self._open.clear()
 
     async def _appear(self) -> None:
         stage = self._stage
@@ -197,8 +198,10 @@ class Player:
                 turn.seen.lines = turn.told.lines
                 yield turn
         except BaseException:
-            self._close(turn, "failed")
-            self.mind.failed()
+            # A dead process's turn was closed at its death, and one at the run's end then; what runs here is only their burial.
+            if turn in self._open:
+                self._close(turn, "failed")
+                self.mind.failed()
             raise
         self._learn(turn)
         self._close(turn, "well")
