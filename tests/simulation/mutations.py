@@ -204,10 +204,8 @@ def dedupe_ignored(patch: Patch) -> None:
     """A repeated dedupe key records another event."""
 
     def append_all(tx: Any, writes: Any, known: Any) -> Any:
-        renamed = [write._replace(dedupe_key=write.dedupe_key and f"{write.dedupe_key} ") for write in writes]
-        results = append.append_all(tx, renamed, known)
-        tx.connection.execute("UPDATE events SET dedupe_key = NULL WHERE dedupe_key LIKE '% '")
-        return results
+        given = {row[0] for row in tx.connection.execute("SELECT dedupe_key FROM events WHERE dedupe_key IS NOT NULL")}
+        return append.append_all(tx, [write._replace(dedupe_key=None) if write.dedupe_key in given else write for write in writes], known)
 
     broken = type("Broken", (), {"append_all": staticmethod(append_all)})
     patch.setattr(apply, "append", broken)
