@@ -80,15 +80,15 @@ def _chosen(scenario: Scenario, rows: Sequence[Row]) -> list[str]:
 
 
 def _rows(scenario: Scenario, record: Record) -> Iterator[Row]:
+    for gateway in record.gateways:
+        if gateway.at_s > 1 or not gateway.up:
+            yield Row(gateway.at_s, WORLD, WORLD, f"gateway {gateway.gateway} {'is back' if gateway.up else 'is killed'}", "gateway")
     yield from _visits(record)
     yield from (Row(each.at_s, each.sender, each.receiver, "sends a message", "agent") for each in record.sent)
     yield from (row for event in record.events for row in _event(scenario, event))
     yield from (Row(each.at_s, each.target, each.agent, "notice", "notice") for each in record.notices)
     yield from _turns(record)
     yield from _acts(record)
-    for gateway in record.gateways:
-        if gateway.at_s > 1 or not gateway.up:
-            yield Row(gateway.at_s, WORLD, WORLD, f"gateway {gateway.gateway} {'is back' if gateway.up else 'is killed'}", "gateway")
 
 
 def _visits(record: Record) -> Iterator[Row]:

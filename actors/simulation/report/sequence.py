@@ -6,7 +6,7 @@ from typing import Final
 
 from ..playing.record import Record
 from ..scenario import Scenario
-from .happenings import ROWS_MAX, WORLD, Row, Diagram, sequence_of
+from .happenings import ROWS_MAX, WORLD, Diagram, Row, sequence_of
 from .svg import Markup, arrow, circle, clock, cross, cut, line, rect, svg, text
 
 WIDTH: Final = 1040
@@ -56,7 +56,7 @@ def _row(row: Row, lifelines: dict[str, float], y: float, *, timed: bool) -> lis
     drawn = [text(LEFT - 20, y + 4, clock(row.at_s), "small muted", "end")] if timed else []
     what = row.what if row.times == 1 else f"{row.what} ×{row.times}"
     if row.source == WORLD:
-        return [*drawn, line(LEFT, y, WIDTH, y, "gateway-line"), rect(LEFT + 6, y - 9, 9 + 6.6 * len(what), 18, "gateway-label", rx=9),
+        return [*drawn, line(LEFT, y, WIDTH, y, "gateway-line"), rect(LEFT + 6, y - 9, 12 + 7 * len(what), 18, "gateway-label", rx=9),
                 text(LEFT + 11, y + 4, what, "small strong")]  # fmt: skip
     if row.source == row.target:
         return [*drawn, *_alone(row, lifelines[row.source], y, what)]
