@@ -336,9 +336,9 @@ class Oracle(Observer):
         """The body of the turn is over, well or not: what it holds is free, or acknowledged soon."""
         held.ended_at = (self._next_tick(), self.now_ms)
 
-    def left_over(self, watcher: str) -> None:
-        """A turn of the watcher is over: what is left wants a wake (rule 4.9)."""
-        if self.now.pending(watcher):
+    def left_over(self, process: Process, watcher: str) -> None:
+        """A turn of the watcher is over: what is left wants a wake (rule 4.9), of the gateway that hosts it (rule 8.2)."""
+        if self.now.pending(watcher) and self.waking.is_hosted_by(process, watcher):
             self.waking.owe(watcher, self.now_ms)
 
     def overdue(self) -> list[str]:

@@ -352,7 +352,7 @@ class Player:
             self._oracle.shown(asked, operation.key, self._as_shown(process, operation.key, told), limit=limit, drained=True)
             self._oracle.hosted(asked)
         self._oracle.answered(asked)
-        self._oracle.left_over(operation.key)
+        self._oracle.left_over(process, operation.key)
         self._remembered[operation.key] = tuple(told)
 
     async def _acknowledge(self, process: Process, operation: Operation, gateway: Gateway) -> None:
@@ -397,7 +397,7 @@ class Player:
     def _turn_over(self, held: Held, ending: Asked | None) -> None:
         if ending is not None:
             self._oracle.acknowledged(ending, held)
-        self._oracle.left_over(held.watcher)
+        self._oracle.left_over(held.process, held.watcher)
 
     def _refused(self, asked: Asked, operation: Operation, error: KizukiError) -> None:
         if isinstance(error, UnknownSession):
