@@ -51,19 +51,20 @@ class Callbacks:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: dict[asyncio.Task[Any], None] = {}
+        """In the order of their calls, so that they are cancelled in that of a run before, too."""
         self._hung: set[asyncio.Task[Any]] = set()
 
     def start(self, function: Callable[..., T | Awaitable[T]], *args: object) -> asyncio.Task[T]:
         """Call the host in a task of its own; the task's result or exception is the call's."""
         task = asyncio.create_task(_call(function, args), name="kizuki host call")
-        self._running.add(task)
+        self._running[task] = None
         task.add_done_callback(self._done)
         return task
 
     async def settle(self) -> None:
         """Wait until every running call has answered, sleeps on the clock, or has proved to hang."""
-        while waiting := {task for task in self._running - self._hung if not self._asleep(task)}:
+        while waiting := {task for task in self._running.keys() - self._hung if not self._asleep(task)}:
             done, _ = await asyncio.wait(waiting, timeout=HUNG_AFTER_S, return_when=asyncio.FIRST_COMPLETED)
             if not done:
                 self._hung.update(task for task in waiting if not self._asleep(task))
@@ -80,7 +81,7 @@ class Callbacks:
         return isinstance(self._clock, ManualClock) and task in self._clock.sleeping_tasks()
 
     def _done(self, task: asyncio.Task[Any]) -> None:
-        self._running.discard(task)
+        self._running.pop(task, None)
         self._hung.discard(task)
         if not task.cancelled():
             task.exception()

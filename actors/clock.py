@@ -58,7 +58,7 @@ class SystemClock:
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(_checked(seconds))
+        await asyncio.sleep(checked_seconds(seconds))
 
 
 class ManualClock:
@@ -88,7 +88,7 @@ class ManualClock:
         self._wall_at_zero_us = now_ms * 1000 - self._now_us
 
     async def sleep(self, seconds: float) -> None:
-        ticks = round(_checked(seconds) * _TICKS_PER_S)
+        ticks = round(checked_seconds(seconds) * _TICKS_PER_S)
         if ticks:
             await self._sleep_until(self._now_us + ticks)
             return
@@ -116,7 +116,7 @@ class ManualClock:
         Everybody is at rest between one waking and the next. Who sleeps again after waking waits for a later `advance`. Raises
         `InvalidArgument` for a negative or non-finite number, and `RuntimeError` inside another `advance`.
         """
-        ticks = round(_checked(seconds) * _TICKS_PER_S)
+        ticks = round(checked_seconds(seconds) * _TICKS_PER_S)
         if self._advancing:
             raise RuntimeError("the clock is being advanced already: await that first")
         self._advancing = True
@@ -169,7 +169,8 @@ class ManualClock:
         return None
 
 
-def _checked(seconds: float) -> float:
+def checked_seconds(seconds: float) -> float:
+    """The seconds that one can sleep for. Raises `InvalidArgument`."""
     if not math.isfinite(seconds) or seconds < 0:
         raise InvalidArgument("seconds", seconds, "it must be a finite number from 0 up")
     return seconds

@@ -544,13 +544,20 @@ async def open_gateway(
         raise StoreUnavailable("open_gateway", error) from error
     try:
         system = ActorSystem(store, clock or SystemClock(), config, wake=wake, recent_texts=recent_texts, catalogs=catalogs)
-        try:
-            await _start(system)
-            yield Gateway(system, dispatch)
-        finally:
-            await system.stop()
+        async with running(system, dispatch) as gateway:
+            yield gateway
     finally:
         await opening.__aexit__(None, None, None)
+
+
+@asynccontextmanager
+async def running(system: ActorSystem, dispatch: Dispatch | None) -> AsyncIterator[Gateway]:
+    """The gateway of an actor system, which is started here and stopped on leaving. Raises `StoreUnavailable`."""
+    try:
+        await _start(system)
+        yield Gateway(system, dispatch)
+    finally:
+        await system.stop()
 
 
 async def _start(system: ActorSystem) -> None:

@@ -57,7 +57,7 @@ class HeartbeatActor(AsyncioActor):
         self._timer = Timer(clock, self.actor_ref)
         self._hinted = False
         self._under_way: dict[str, WakeRequest] = {}
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls: dict[asyncio.Task[None], None] = {}
         self._again: dict[str, WakeRequest] = {}
         """Requests that came due while the watcher's call was still under way."""
 
@@ -118,8 +118,8 @@ class HeartbeatActor(AsyncioActor):
             if not wake.failures:
                 self._observers.woken(self._clock.monotonic() - wake.due + self._book.coalesce_s)
             call = asyncio.create_task(self._call(watcher, wake), name="kizuki wake")
-            self._calls.add(call)
-            call.add_done_callback(self._calls.discard)
+            self._calls[call] = None
+            call.add_done_callback(self._calls.pop)
         else:
             del self._under_way[watcher]
 

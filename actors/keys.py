@@ -18,7 +18,7 @@ _REFUSED_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _CACHED_KEYS = 16_384
 # A longer text is kept out of the caches, which would hold on to it; trimming is the one thing that could still make it short enough.
 _CACHEABLE = 2 * IDENTIFIER_MAX
-_FIRST_WORDS = frozenset({"main", "subagent", "acp", "cron", "catalog"})
+_FIRST_WORDS = frozenset({"subagent", "acp", "cron", "catalog"})
 _PEER_WORDS = frozenset({"group", "channel", "direct"})
 
 
@@ -101,7 +101,7 @@ def session_kind(key: str) -> str:
     if not is_qualified(key):
         return "global"
     words = _rest(key).split(":")
-    if words[0] in _FIRST_WORDS:
+    if words[0] == "main" or (words[0] in _FIRST_WORDS and len(words) > 1):
         return words[0]
     if "thread" in words[1:-1]:
         return "thread"

@@ -132,7 +132,7 @@ class NeighboursActor(AsyncioActor):
         logger().warning("this gateway was taken for dead, it registers anew", gateway=before)
         await self._register()
         await self._take_over(before)
-        for watcher in self._claims.watchers():
+        for watcher in sorted(self._claims.watchers()):
             await self._claim_again(watcher)
 
     async def _claim_again(self, watcher: str) -> None:

@@ -47,7 +47,7 @@ class SupervisorActor(AsyncioActor):
         self._policy = policy
         self._escalate = escalate
         self._history: dict[str, tuple[float, ...]] = {}
-        self._delays: set[asyncio.Task[None]] = set()
+        self._delays: dict[asyncio.Task[None], None] = {}
 
     def on_receive(self, message: Begin | ChildEnded | StartChild | Tick) -> None:
         match message:
@@ -90,8 +90,8 @@ class SupervisorActor(AsyncioActor):
         self._history[name] = decision.history
         logger(actor=name).error("actor failed, it is started again", delay_s=decision.delay_s, error=repr(error))
         delay = asyncio.create_task(self._start_later(name, decision.delay_s), name=f"kizuki restart of {name}")
-        self._delays.add(delay)
-        delay.add_done_callback(self._delays.discard)
+        self._delays[delay] = None
+        delay.add_done_callback(self._delays.pop)
 
     async def _start_later(self, name: str, delay_s: float) -> None:
         await self._clock.sleep(delay_s)

@@ -6,6 +6,7 @@ actors are handed what they need of it and of each other.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -65,6 +66,7 @@ class ActorSystem:
         wake: Wake | None,
         recent_texts: AskTexts | None,
         catalogs: Iterable[Catalog],
+        budget_clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.store = store
         self.clock = clock
@@ -76,7 +78,7 @@ class ActorSystem:
         self.wakes = WakeBook(config.wake_coalesce_s)
         self.callbacks = Callbacks(clock)
         self.catalogs = Catalogs(catalogs, self.callbacks, clock, config.catalog_timeout_s)
-        self.runtime = Runtime(on_end=self._ended)
+        self.runtime = Runtime(on_end=self._ended, monotonic=budget_clock)
         self._wake = wake
         self._recent_texts = recent_texts
         self._closed: str | None = None

@@ -11,20 +11,20 @@ import logging
 import sqlite3
 from collections.abc import Callable
 from functools import partial
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Self, TypeVar
 
 import aiosqlite
 
-from .handoff import handoff
+from .handoff import Handoff, handoff
+from .runner import Runner
 from .whole import ended
 
 logging.getLogger("aiosqlite").setLevel(logging.INFO)  # its DEBUG prints parameters, which is other people's data
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Connection(aiosqlite.Connection):
+class Connection(aiosqlite.Connection, Runner):
     """An `aiosqlite.Connection` that runs whole functions; entered and left like one."""
 
     def __init__(self, connector: Callable[[], sqlite3.Connection]) -> None:
@@ -49,25 +49,13 @@ class Connection(aiosqlite.Connection):
         if self._stopped is not None:
             await ended(self._stopped)
 
-    async def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run the function on the connection's thread. Cancelling the caller does not stop the function."""
-        with handoff():
-            return await self._submit(partial(function, self._conn, *args, **kwargs))
+    def waiting(self) -> Handoff:
+        return handoff()
 
-    async def run_whole(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """The same, but a cancelled caller is held until the function has ended: it never goes on beside it."""
-        hop = self._submit(partial(function, self._conn, *args, **kwargs))
-        try:
-            with handoff():
-                return await asyncio.shield(hop)
-        except asyncio.CancelledError:
-            await ended(hop)
-            raise
-
-    def _submit(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """Hand a function to the thread, without the coroutine around it, which would need a task to be shielded. Raises `ValueError`."""
+    def hand_over(self, function: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+        """Hand it to the thread, without the coroutine around it, which would need a task to be shielded. Raises `ValueError`."""
         if not self._running:
             raise ValueError("Connection closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._tx.put_nowait((future, function))
+        self._tx.put_nowait((future, partial(function, self._conn)))
         return future

@@ -482,6 +482,56 @@ def serve(
 _command("kizuki mcp --session agent:main:main --db ~/kizuki.db", "kizuki mcp --session agent:main:main --http 127.0.0.1:7434", name="mcp")(
     mcp
 )
+
+
+@_command(
+    "kizuki simulate --list",
+    "kizuki simulate takeover",
+    "kizuki simulate fleet --runs 20 --report fleet.html",
+    "kizuki simulate ./my-team.toml --seed 7 --json",
+    "kizuki simulate --faults all --seeds 1..1000",
+)
+def simulate(
+    scenario: Annotated[
+        str | None, typer.Argument(metavar="SCENARIO", help="A shipped one's name, or the path of a TOML file.", show_default=False)
+    ] = None,
+    list_them: Annotated[bool, typer.Option("--list", help="Name the shipped scenarios.")] = False,
+    seed: Annotated[int, typer.Option("--seed", min=0, metavar="N", help="Of the first run; each further run has the next one.")] = 1,
+    runs: Annotated[int, typer.Option("--runs", min=1, max=10_000, metavar="N", help="Play so many lives.")] = 5,
+    report: Annotated[Path | None, typer.Option("--report", metavar="FILE", help="Write a report to look at: one HTML file.")] = None,
+    faults: Annotated[
+        str | None,
+        typer.Option(
+            "--faults", metavar="KINDS", help="Search random histories for broken rules instead: all, none, or names with commas."
+        ),
+    ] = None,
+    seeds: Annotated[str, typer.Option("--seeds", metavar="N..M", help="Of the histories that --faults plays.")] = "1..1000",
+    long: Annotated[bool, typer.Option("--long", help="Histories of thousands of operations instead of some thirty.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """See what awareness buys a team of agents, before you build one.
+
+    Agents and people are simulated, on virtual time; the gateways, their notices and their database are real. Each life is played
+    four times: with kizuki, with notices off, with naive polling, and with a prompt line for every event. It counts what agents did on
+    stale assumptions, and what knowing better cost. The same seed gives the same bytes.
+
+    With --faults it attacks the library itself: what hosts ask at random, with crashes, failing disks, lost hints and more, and an oracle
+    that checks every rule all the time. What fails is made small, and told how to be played again.
+    """
+    from .simulate import run_list, run_simulate
+
+    if faults is not None:
+        from .simulate_faults import run_search
+
+        raise typer.Exit(run_search(faults, seeds, long=long, as_json=as_json))
+
+    if list_them:
+        raise typer.Exit(run_list(as_json=as_json))
+    if scenario is None:
+        raise typer.BadParameter("name one, or see them with --list", param_hint="SCENARIO")
+    raise typer.Exit(run_simulate(scenario, seed, runs, report, as_json=as_json))
+
+
 _command("kizuki serve-node", "kizuki serve-node --host 192.0.2.7 --host-id box --token-file node.token", name="serve-node")(serve_node)
 
 

@@ -29,6 +29,7 @@ from ..records import (
     StoreStatistics,
     Surroundings,
 )
+from ..runner import Runner
 from ..writes import Commit, Write
 from . import follow, links, reads, views
 from .apply import apply
@@ -50,8 +51,8 @@ class SqliteStore:
 
     def __init__(
         self,
-        writer: Connection | None,
-        readers: Sequence[Connection],
+        writer: Runner | None,
+        readers: Sequence[Runner],
         presence: Presence,
         lock: WriterLock,
         new_session_id: Callable[[], str],

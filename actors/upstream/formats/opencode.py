@@ -13,7 +13,7 @@ from typing import Final
 
 from ..catalog import Happening
 from . import tables
-from .fields import JsonRow, identity_in, is_set, json_type, milliseconds_in, object_of, text_of, word
+from .fields import JsonRow, identity_in, is_set, json_type, milliseconds_in, object_of, present, text_of, word
 from .rows import Classified, Confidence, RowClass
 from .tables import Rule, Table, TableReader, is_replay, no_rows
 
@@ -172,7 +172,8 @@ def _data(row: JsonRow) -> JsonRow:
 
 
 def _kind(row: JsonRow) -> str:
-    return text_of(row, "type") or text_of(_data(row), "type")
+    """A type that stands in the table counts, whatever it is: one that is no text is none that is known."""
+    return text_of(row if present(row, "type") else _data(row), "type")
 
 
 def _role(row: JsonRow, facts: Facts) -> str:

@@ -111,8 +111,11 @@ def opened(path: Path) -> Iterator[Database]:
     path.stat()
     uri = f"file:{quote(str(path.absolute()))}?mode=ro"
     with closing(sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None)) as connection:
-        connection.execute("BEGIN")  # one state of the database for all that is asked
-        yield Database(connection)
+        try:
+            connection.execute("BEGIN")  # one state of the database for all that is asked
+            yield Database(connection)
+        except UnicodeDecodeError as error:  # SQLite quotes what is damaged, and Python takes no message that is no text
+            raise sqlite3.DatabaseError(f"the database is damaged: {error}") from error
 
 
 def _entry(row: tuple[object, ...]) -> Entry:

@@ -1,0 +1,381 @@
+"""What operations do to the durable state, by the rules: one class per operation, over a draft of the state that is to come.
+
+An effect knows nothing of sequences before they are given: it takes the next new event that fits it. Everything else is worked out from the
+state before and the rules alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+from .durable import Address, Change, Cursor, Event, Head, Pair
+
+NOTIFYING: Final = frozenset({"human_direct_message", "upstream_missing", "goal_changed"})
+"""Rule 1.1."""
+NEW_ID: Final = ""
+"""A session id that was never seen before."""
+
+
+class Position(NamedTuple):
+    """A cursor as it is expected."""
+
+    last_seen: int
+    notified: int
+    renewed_from: int
+    renewed_to: int
+
+    @classmethod
+    def of(cls, cursor: Cursor) -> Position:
+        """As it is."""
+        return cls(cursor.last_seen, cursor.notified, cursor.renewed_at, cursor.renewed_at)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a notice is pending on it."""
+        return self.notified > self.last_seen
+
+
+class ExpectedRow(NamedTuple):
+    """A session's row as it is expected."""
+
+    session_id: str
+    parent: str | None
+    label: str | None
+
+
+class Shown(NamedTuple):
+    """What identifies a notice (rule 4.5)."""
+
+    target: Address
+    last_seen: int
+    notified: int
+
+
+News = dict[str | None, int]
+"""The last notifying sequence by actor: an agent's key, or None for everybody else (rule 4.6)."""
+
+
+class When(Protocol):
+    """When an operation happened, as the wall clock showed it."""
+
+    earliest_ms: int
+    latest_ms: int
+
+
+@dataclass(slots=True)
+class Draft:
+    """The state after some effects, as far as it differs from the state before."""
+
+    change: Change
+    news_before: dict[Address, News]
+    first: Mapping[tuple[Address, str, str], Event]
+    """The log before, by dedupe key."""
+    cursors: dict[Pair, Position | None] = field(default_factory=dict)
+    heads: dict[Address, Head] = field(default_factory=dict)
+    rows: dict[Address, ExpectedRow | None] = field(default_factory=dict)
+    news: dict[Address, News] = field(default_factory=dict)
+    explained: int = 0
+    """How many of the new events are."""
+    deleted: frozenset[Address] = frozenset()
+    """Sessions whose events so far are gone."""
+
+    def copy(self) -> Draft:
+        """To go on from, in another direction."""
+        parts = (dict(self.cursors), dict(self.heads), dict(self.rows), dict(self.news))
+        return Draft(self.change, self.news_before, self.first, *parts, self.explained, self.deleted)
+
+    def cursor(self, pair: Pair) -> Position | None:
+        """The cursor, if there is one."""
+        if pair in self.cursors:
+            return self.cursors[pair]
+        before = self.change.before.cursors.get(pair)
+        return None if before is None else Position.of(before)
+
+    def cursors_where(self, watcher: str | None = None, target: Address | None = None) -> Iterator[tuple[Pair, Position]]:
+        """All cursors of a watcher, or on a target."""
+        for pair in [*self.change.before.cursors, *(pair for pair in self.cursors if pair not in self.change.before.cursors)]:
+            if (watcher is None or pair[0] == watcher) and (target is None or pair[1] == target):
+                position = self.cursor(pair)
+                if position is not None:
+                    yield pair, position
+
+    def head(self, address: Address) -> Head:
+        """The head, of zeros where there is none."""
+        return self.heads.get(address) or self.change.before.heads.get(address) or Head(0, 0)
+
+    def row(self, address: Address) -> ExpectedRow | None:
+        """The session's row, if there is one."""
+        if address in self.rows:
+            return self.rows[address]
+        before = self.change.before.rows.get(address)
+        return None if before is None else ExpectedRow(*before)
+
+    def ensure(self, address: Address) -> ExpectedRow:
+        """The session's row, made if need be."""
+        row = self.row(address)
+        if row is None:
+            row = self.rows[address] = ExpectedRow(NEW_ID, None, None)
+        return row
+
+    def news_of(self, address: Address) -> News:
+        """The last notifying sequences of a session."""
+        return self.news.get(address) or self.news_before.get(address) or {}
+
+    def material(self, pair: Pair, last_seen: int) -> int:
+        """The last change by another actor, at least what was seen (rule 4.6)."""
+        watcher, target = pair
+        return max([last_seen, *(sequence for actor, sequence in self.news_of(target).items() if actor != watcher)])
+
+    def take(self, record: Record) -> Event | None:
+        """The next new event, if it is what the operation records."""
+        new = self.change.new
+        if self.explained < len(new) and record.fits(new[self.explained]):
+            self.explained += 1
+            return new[self.explained - 1]
+        return None
+
+    def repeats(self, record: Record) -> bool:
+        """Whether an event with the dedupe key is kept (rule 1.6)."""
+        if record.dedupe_key is None:
+            return False
+        key = (record.address, record.kind, record.dedupe_key)
+        before = record.address not in self.deleted and key in self.first
+        return before or any((event.address, event.kind, event.dedupe_key) == key for event in self.change.new[: self.explained])
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Effect:
+    """What one operation does once, if it does it at all."""
+
+    when: When | None = None
+    done: bool = False
+
+    def concerns(self, change: Change) -> bool:
+        """Whether it can have to do with the change."""
+        raise NotImplementedError
+
+    def step(self, draft: Draft) -> bool:
+        """Do it to the draft; False where it does nothing, or cannot be what happened."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """It was done, as in the last step."""
+        self.done = True
+
+    def renewed(self, last_seen: int, notified: int) -> Position:
+        """A cursor whose expiry begins anew."""
+        assert self.when is not None
+        return Position(last_seen, notified, self.when.earliest_ms, self.when.latest_ms)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Record(Effect):
+    """Record one event (rules 1.1 to 1.8, 3.1, 4.3, 4.4, 4.6)."""
+
+    address: Address
+    kind: str
+    summary: str
+    actor_type: str
+    actor_id: str | None = None
+    run_id: str | None = None
+    dedupe_key: str | None = None
+    payload_json: str | None = None
+    only_if_watched: bool = False
+    spawned_by: str | None = None
+    event: Event | None = None
+    """What it became."""
+    tried: Event | None = None
+    """What it was in the last step."""
+
+    def fits(self, event: Event) -> bool:
+        """Whether the event is what this records."""
+        told = (event.address, event.kind, event.summary, event.actor_type, event.actor_id, event.run_id, event.dedupe_key)
+        mine = (self.address, self.kind, self.summary, self.actor_type, self.actor_id, self.run_id, self.dedupe_key)
+        return told == mine and event.payload_json == self.payload_json
+
+    def concerns(self, change: Change) -> bool:
+        return any(self.fits(event) for event in change.new)
+
+    def step(self, draft: Draft) -> bool:
+        if draft.repeats(self) or not self._is_wanted(draft):
+            return False
+        event = draft.take(self)
+        if event is None:
+            return False
+        self.tried = event
+        self._put_rows(draft)
+        draft.heads[self.address] = draft.head(self.address)._replace(last=event.sequence)
+        if self.spawned_by is not None and self.spawned_by != self.address[0]:
+            self._seed(draft, (self.spawned_by, self.address), event.sequence)
+        if self.kind in NOTIFYING:
+            self._notify(draft, event.sequence)
+        return True
+
+    def settle(self) -> None:
+        self.done, self.event = True, self.tried
+
+    def _is_wanted(self, draft: Draft) -> bool:
+        if not self.only_if_watched:
+            return True
+        row = draft.row(self.address)
+        has_parent = row is not None and row.parent is not None
+        return has_parent or any(True for _ in draft.cursors_where(target=self.address))
+
+    def _put_rows(self, draft: Draft) -> None:
+        row = draft.ensure(self.address)
+        if self.spawned_by is not None:
+            draft.rows[self.address] = row._replace(parent=self.spawned_by)
+
+    def _seed(self, draft: Draft, pair: Pair, sequence: int) -> None:
+        """Rule 3.1: at the spawn, but what is pending is kept."""
+        position = draft.cursor(pair)
+        pending = position is not None and (position.is_open or draft.material(pair, position.last_seen) > position.last_seen)
+        if position is None or not pending:
+            draft.cursors[pair] = self.renewed(sequence, sequence)
+        else:
+            draft.cursors[pair] = self.renewed(position.last_seen, position.notified)
+
+    def _notify(self, draft: Draft, sequence: int) -> None:
+        actor = self.actor_id if self.actor_type == "agent" else None
+        draft.news[self.address] = {**draft.news_of(self.address), actor: sequence}
+        for pair, position in list(draft.cursors_where(target=self.address)):
+            if pair[0] != actor and not position.is_open:
+                draft.cursors[pair] = self.renewed(position.last_seen, sequence)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class PutRow(Effect):
+    """Create a session's row, or change what is given (rule 3.5: it seeds nothing)."""
+
+    address: Address
+    parent: str | None = None
+    label: str | None = None
+
+    def concerns(self, change: Change) -> bool:
+        return self.address in change.rows
+
+    def step(self, draft: Draft) -> bool:
+        row = draft.ensure(self.address)
+        draft.rows[self.address] = row._replace(parent=self.parent or row.parent, label=self.label or row.label)
+        return True
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Watch(Effect):
+    """Seed a cursor at the target's version, or renew it (rule 3.2)."""
+
+    pair: Pair
+
+    def concerns(self, change: Change) -> bool:
+        return self.pair in change.cursors
+
+    def step(self, draft: Draft) -> bool:
+        watcher, target = self.pair
+        draft.ensure((watcher, watcher.split(":")[1]))
+        draft.ensure(target)
+        position = draft.cursor(self.pair)
+        version = draft.head(target).last
+        draft.cursors[self.pair] = self.renewed(*(position[:2] if position is not None else (version, version)))
+        return True
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Unwatch(Effect):
+    """Remove a cursor (rule 3.4)."""
+
+    pair: Pair
+
+    def concerns(self, change: Change) -> bool:
+        return self.pair in change.cursors
+
+    def step(self, draft: Draft) -> bool:
+        if draft.cursor(self.pair) is None:
+            return False
+        draft.cursors[self.pair] = None
+        return True
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Acknowledge(Effect):
+    """Acknowledge notices, each while its cursor still has its positions (rule 4.5)."""
+
+    watcher: str
+    shown: Sequence[Shown]
+    applied: tuple[Shown, ...] = ()
+
+    def concerns(self, change: Change) -> bool:
+        return any((self.watcher, shown.target) in change.cursors for shown in self.shown)
+
+    def step(self, draft: Draft) -> bool:
+        applied = []
+        for shown in self.shown:
+            position = draft.cursor((self.watcher, shown.target))
+            if position is not None and position.is_open and position[:2] == shown[1:]:
+                self._acknowledge(draft, (self.watcher, shown.target), shown.notified)
+                applied.append(shown)
+        self.applied = tuple(applied)
+        return bool(applied)
+
+    def _acknowledge(self, draft: Draft, pair: Pair, notified: int) -> None:
+        draft.cursors[pair] = self.renewed(notified, draft.material(pair, notified))
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Drain(Acknowledge):
+    """Take and acknowledge in one step (rule 4.8): what it took is seen when it is acknowledged."""
+
+    shown: Sequence[Shown] = ()
+
+    def concerns(self, change: Change) -> bool:
+        return any(pair[0] == self.watcher for pair in change.cursors)
+
+    def step(self, draft: Draft) -> bool:
+        after = draft.change.after.cursors
+        self.shown = [
+            Shown(pair[1], position.last_seen, position.notified)
+            for pair, position in draft.cursors_where(watcher=self.watcher)
+            if position.is_open and pair in after and after[pair].last_seen >= position.notified
+        ]
+        return Acknowledge.step(self, draft)
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Reset(Effect):
+    """A new session id, and what it watched is forgotten (rule 3.5)."""
+
+    address: Address
+
+    def concerns(self, change: Change) -> bool:
+        return self.address in change.rows
+
+    def step(self, draft: Draft) -> bool:
+        row = draft.row(self.address)
+        if row is None:
+            return False
+        draft.rows[self.address] = row._replace(session_id=NEW_ID)
+        for pair, _ in list(draft.cursors_where(watcher=self.address[0])):
+            draft.cursors[pair] = None
+        return True
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Delete(Effect):
+    """Row, events and cursors go; the head stays, its mark raised (rules 1.11, 3.5)."""
+
+    address: Address
+
+    def concerns(self, change: Change) -> bool:
+        return self.address in change.rows or self.address in change.heads
+
+    def step(self, draft: Draft) -> bool:
+        if draft.row(self.address) is None:
+            return False
+        draft.rows[self.address] = None
+        head = draft.head(self.address)
+        draft.heads[self.address] = head._replace(pruned=head.last)
+        draft.deleted = draft.deleted | {self.address}
+        for pair, _ in [*draft.cursors_where(watcher=self.address[0]), *draft.cursors_where(target=self.address)]:
+            draft.cursors[pair] = None
+        return True
