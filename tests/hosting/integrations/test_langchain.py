@@ -17,7 +17,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelRetryMiddleware, before_model, wrap_model_call
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import tool
@@ -27,7 +27,8 @@ from pydantic import PrivateAttr
 
 from kizuki.actors import Dispatched, Gateway, ManualClock, open_gateway
 from kizuki.actors.hosting.integrations.child_runs import ChildKey
-from kizuki.actors.hosting.integrations.langchain import SessionAwareness, langchain_tools
+from kizuki.actors.hosting.integrations.langchain import SessionAwareness, ShownRun, langchain_tools
+from kizuki.actors.hosting.integrations.run_turn import RunTurn
 from tests.hosting.cast import CHILD, MAIN, OTHER
 from tests.hosting.integrations.staging import locked, returned, spoken_to
 
@@ -233,7 +234,7 @@ async def test_the_next_run_takes_over_what_none_was_shown(tmp_path: Path) -> No
 
 
 async def test_a_run_beside_an_asking_one_is_not_shown_its_notice(tmp_path: Path) -> None:
-    """Rule 4.8: a notice is in one run at a time; one that starts while another's model thinks, however long, has only what is new."""
+    """Rule 4.8: a notice is in one run at a time; one that starts while another's model thinks has only what is new."""
     async with open_gateway(tmp_path / "state.db") as gateway:
         line = await spoken_to(gateway)
         asked, answering = asyncio.Event(), asyncio.Event()
@@ -244,12 +245,11 @@ async def test_a_run_beside_an_asking_one_is_not_shown_its_notice(tmp_path: Path
             return AIMessage("thought over")
 
         model = Script(think, "beside it")
-        agent = create_agent(model, middleware=[SessionAwareness(gateway, MAIN, hold_s=0.01)])
+        agent = create_agent(model, middleware=[SessionAwareness(gateway, MAIN, timeout_s=20)])
         thinking = asyncio.create_task(run(agent))
         await asked.wait()
         await gateway.watch(MAIN, OTHER)
         await gateway.human_message(OTHER, channel="telegram")
-        await asyncio.sleep(0.05)  # longer than a run may take to its first call
         await run(agent)
         assert [watch.pending for watch in await gateway.watches(MAIN)] == [True, False], "the child's is held, the other's was shown"
         answering.set()
@@ -258,6 +258,23 @@ async def test_a_run_beside_an_asking_one_is_not_shown_its_notice(tmp_path: Path
         assert [OTHER in shown for shown in model.lines(1)] == [True]
         assert [watch.pending for watch in await gateway.watches(MAIN)] == [False, False]
         assert await returned(gateway) == 0
+
+
+async def test_a_model_may_think_for_longer_than_a_run_may_wait(tmp_path: Path) -> None:
+    """Rule 4.8: how long a notice is held without a model call is bounded; how long a call may take is not."""
+    async with open_gateway(tmp_path / "state.db") as gateway:
+        line = await spoken_to(gateway)
+        turn = RunTurn(gateway, MAIN, timeout_s=20)
+        await turn.take()
+
+        async def thinks() -> AIMessage:
+            await asyncio.sleep(0.05)
+            assert (await pending(gateway), await returned(gateway)) == ([], 0)
+            return AIMessage("thought over")
+
+        shown = ShownRun(turn, hold_s=0.01)
+        await shown.asking([HumanMessage(line, id=name) for name in shown.unseen], thinks())
+        assert [watch.pending for watch in await gateway.watches(MAIN)] == [False]
 
 
 async def test_the_last_middleware_knows_what_the_model_was_given(tmp_path: Path) -> None:
@@ -270,7 +287,7 @@ async def test_the_last_middleware_knows_what_the_model_was_given(tmp_path: Path
     async with open_gateway(tmp_path / "state.db") as gateway:
         await spoken_to(gateway)
         model = Script("fine")
-        await run(create_agent(model, middleware=[forgets, SessionAwareness(gateway, MAIN)]))
+        await run(create_agent(model, middleware=[forgets, SessionAwareness(gateway, MAIN, timeout_s=20)]))
         assert model.lines() == []
         assert [watch.pending for watch in await gateway.watches(MAIN)] == [True]
 
