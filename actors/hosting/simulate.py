@@ -27,9 +27,14 @@ Row = Mapping[str, Any]
 
 RUNS_MAX: Final = 10_000
 _COLUMNS: Final = (
-    ("STALE ACTS", "staleActs"), ("OF", "acts"), ("PREVENTABLE", "preventableActs"), ("PROMPT LINES", "promptLines"),
-    ("STATUS CALLS", "statusCalls"), ("WAKES", "wakes"),
-)  # fmt: skip
+    (number("STALE"), "staleActs"),
+    (number("OF"), "acts"),
+    (number("PREVENTABLE", goes=1), "preventableActs"),
+    (number("LINES"), "promptLines"),
+    (number("CALLS", goes=3), "statusCalls"),
+    (number("WAKES", goes=4), "wakes"),
+)
+"""Acts on stale assumptions, of all that assume something, those that could have been prevented; prompt lines, calls of session_status."""
 
 
 def run_list(*, as_json: bool) -> ExitCode:
@@ -106,7 +111,7 @@ def _show(output: Console, scenario: Scenario, results: Row) -> None:
     if scenario.about:
         output.print(text(scenario.about, "dim"))
     output.print()
-    made = table("", *(number(name) for name, _ in _COLUMNS), number("AWARE AFTER"), number("99 %"))
+    made = table("", *(column for column, _ in _COLUMNS), number("AWARE AFTER"), number("99 %", goes=2))
     for mode in MODES:
         figures = results["summary"][mode]
         cells = [_cell(figures[key]) for _, key in _COLUMNS]
@@ -115,6 +120,7 @@ def _show(output: Console, scenario: Scenario, results: Row) -> None:
     output.print(made)
     first, last = results["seeds"][0], results["seeds"][-1]
     seeds = f"seed {first}" if first == last else f"seeds {first} to {last}: medians"
+    output.print(text("STALE: acts on a stale assumption. LINES: spent in prompts. CALLS: of session_status.", "dim"))
     output.print(text(f"{duration_text(scenario.lasts_s)} of {len(scenario.agents)} agents' life, {seeds}", "dim"))
 
 

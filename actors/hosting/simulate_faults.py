@@ -1,4 +1,4 @@
-"""`kizuki simulate --faults`: plays random histories under faults, judged by the oracle, and shows what is broken and how to see it again."""
+"""`kizuki simulate --faults`: plays random histories under faults, judged by the oracle, and shows what is broken."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kizuki.actors import claims as claims_in_memory
-from kizuki.actors import system, turns, wakes
 from kizuki.actors import notices as actor_notices
+from kizuki.actors import system, turns, wakes
 from kizuki.actors.messages import AcknowledgeShown
 from kizuki.storage import heads, pairs, positions, recording
 from kizuki.storage.records import Positions

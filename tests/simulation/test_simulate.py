@@ -109,18 +109,19 @@ def ended(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *
     return exit_.value.code, out, err
 
 
-def printed(hash_seed: str, scenario: Path) -> bytes:
-    """What a process of its own prints."""
+def printing(hash_seed: str, scenario: Path) -> subprocess.Popen[bytes]:
+    """A process of its own that prints."""
     environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "kizuki.actors.hosting.entry", "simulate", str(scenario), "--runs", "2", "--json"]
-    return subprocess.run(command, env=environment, capture_output=True, check=True, timeout=120).stdout
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE)
 
 
 def test_one_seed_gives_the_same_bytes(tmp_path: Path) -> None:
     """Two processes with different hash seeds print the same bytes for one seed; another seed is another life."""
     scenario = tmp_path / "eventful.toml"
     scenario.write_text(EVENTFUL)
-    one, another = printed("0", scenario), printed("4711", scenario)
+    with printing("0", scenario) as first_process, printing("4711", scenario) as second_process:
+        one, another = (process.communicate(timeout=120)[0] for process in (first_process, second_process))
     assert one == another
     first, second = json.loads(one)["runs"]
     assert first["modes"] != second["modes"]

@@ -102,8 +102,8 @@ class Change:
 
 
 _EVENTS = (
-    "SELECT sequence, session_key, agent_id, session_id, kind, actor_type, actor_id, run_id, occurred_at, recorded_at, dedupe_key, summary, "
-    "payload_json FROM session_state_events WHERE sequence > ? ORDER BY sequence"
+    "SELECT sequence, session_key, agent_id, session_id, kind, actor_type, actor_id, run_id, occurred_at, recorded_at, dedupe_key, "
+    "summary, payload_json FROM session_state_events WHERE sequence > ? ORDER BY sequence"
 )
 _COUNT = "SELECT count(*) FROM events"
 _HEADS = "SELECT session_key, agent_id, last_sequence, pruned_max_sequence FROM session_state_heads"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol, cast
 
 from .durable import Address, Change, Cursor, Event, Head, Pair
 
@@ -166,8 +166,8 @@ class Effect:
 
     def renewed(self, last_seen: int, notified: int) -> Position:
         """A cursor whose expiry begins anew."""
-        assert self.when is not None
-        return Position(last_seen, notified, self.when.earliest_ms, self.when.latest_ms)
+        when = cast(When, self.when)
+        return Position(last_seen, notified, when.earliest_ms, when.latest_ms)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -188,6 +188,8 @@ class Record(Effect):
     """What it became."""
     tried: Event | None = None
     """What it was in the last step."""
+    unseen: bool = False
+    """Whether it was deleted in the very transaction that recorded it."""
 
     def fits(self, event: Event) -> bool:
         """Whether the event is what this records."""
@@ -196,25 +198,30 @@ class Record(Effect):
         return told == mine and event.payload_json == self.payload_json
 
     def concerns(self, change: Change) -> bool:
-        return any(self.fits(event) for event in change.new)
+        return any(self.fits(event) for event in change.new) or self._unseen_sequence(change) > 0
 
     def step(self, draft: Draft) -> bool:
         if draft.repeats(self) or not self._is_wanted(draft):
             return False
-        event = draft.take(self)
-        if event is None:
+        self.tried = draft.take(self)
+        sequence = self._unseen_sequence(draft.change) if self.tried is None else self.tried.sequence
+        if sequence <= draft.head(self.address).last:
             return False
-        self.tried = event
         self._put_rows(draft)
-        draft.heads[self.address] = draft.head(self.address)._replace(last=event.sequence)
+        draft.heads[self.address] = draft.head(self.address)._replace(last=sequence)
         if self.spawned_by is not None and self.spawned_by != self.address[0]:
-            self._seed(draft, (self.spawned_by, self.address), event.sequence)
+            self._seed(draft, (self.spawned_by, self.address), sequence)
         if self.kind in NOTIFYING:
-            self._notify(draft, event.sequence)
+            self._notify(draft, sequence)
         return True
 
+    def _unseen_sequence(self, change: Change) -> int:
+        """The sequence of an event that came and went: the head tells of it, and that it is gone."""
+        before, after = change.before.heads.get(self.address, Head(0, 0)), change.after.heads.get(self.address, Head(0, 0))
+        return after.last if after.pruned == after.last > before.last else 0
+
     def settle(self) -> None:
-        self.done, self.event = True, self.tried
+        self.done, self.event, self.unseen = True, self.tried, self.tried is None
 
     def _is_wanted(self, draft: Draft) -> bool:
         if not self.only_if_watched:

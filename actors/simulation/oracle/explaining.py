@@ -48,15 +48,14 @@ class Circumstances:
 def explain(change: Change, effects: Sequence[Effect], now: Circumstances) -> Draft:
     """The effects that make the change, done to a draft, are marked as done. Raises `Violation`."""
     candidates = [effect for effect in effects if effect.concerns(change)]
-    best: list[Problem] | None = None
+    best: list[Problem] = []
     for used, draft in _orders(Draft(change, now.news, now.first), candidates):
         problems = list(_problems(draft, now))
         if not problems:
             _mark(used, Draft(change, now.news, now.first))
             return draft
-        if best is None or len(problems) < len(best):
+        if not best or len(problems) < len(best):
             best = problems
-    assert best is not None
     raise Violation(best[0][0], "; ".join(text for _, text in best))
 
 
@@ -189,7 +188,7 @@ def _wrong_row(address: Address, expected: ExpectedRow | None, observed: Row | N
         )
         return None if made else ("1.11", f"nobody asked for the row {observed} of {address}")
     if expected is None or observed is None:
-        return None if expected is observed else ("1.11", f"the row of {address} is gone")
+        return None if expected is None and observed is None else ("1.11", f"the row of {address} is gone")
     if expected.session_id == NEW_ID:
         new = observed.session_id not in now.session_ids
         expected = expected._replace(session_id=observed.session_id if new else NEW_ID)

@@ -1,7 +1,7 @@
 """Who must be woken, and who must not (rules 4.9, 4.11, 8.2).
 
-A watcher that is no sub-agent is owed a wake from the moment at which a notice opens for it, a turn of it ends with notices left, its wake was
-answered busy, or its gateway starts or goes. The debt is paid by a wake, and void when nothing is pending any more or a turn has taken
+A watcher that is no sub-agent is owed a wake from the moment at which a notice opens for it, a turn of it ends with notices left, its wake
+was answered busy, or its gateway starts or goes. The debt is paid by a wake, and void when nothing is pending any more or a turn has taken
 all. Whether it is paid in time is asked at the end of a history, when nothing fails any more.
 """
 
@@ -98,7 +98,8 @@ class Waking:
     def _check_merged(self, process: Process, watcher: str, name: str, now_ms: int) -> None:
         before = self._last.get(watcher)
         self._last[watcher] = (process, now_ms)
-        if not _others(process) and before is not None and before[0] is process and now_ms - before[1] < MERGED_MS:
+        alone = all(other.name == process.name for other in process.world.processes)  # a hint's request is as old as the notice
+        if alone and before is not None and before[0] is process and now_ms - before[1] < MERGED_MS:
             raise Violation("4.9", f"{name} after {now_ms - before[1]} ms again")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -108,8 +107,3 @@ def percentile(ascending: Sequence[float], share: float) -> float | None:
 def median(values: Sequence[float | None]) -> float | None:
     """The middle of a figure over runs, None counting as never; the lower of two."""
     return percentile(sorted(NEVER if value is None else value for value in values), 0.5)
-
-
-def share_below(ascending: Sequence[float], value: float) -> float:
-    """What share of the values is below this one."""
-    return bisect_left(ascending, value) / len(ascending) if ascending else 0.0

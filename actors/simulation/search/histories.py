@@ -68,6 +68,7 @@ class History:
     retention_rows: int
     japanese: frozenset[str]
     """The gateways whose language that is."""
+    poll_interval_s: float
     reacts: bool
     """Whether a host runs a turn when it is woken."""
     operations: tuple[Operation, ...]
@@ -139,6 +140,7 @@ def _history(
         notices_max=rng.choice((1, 2, 20)),
         retention_rows=rng.choice((6, 15, 50_000)) if size < 100 else rng.choice((300, 50_000)),
         japanese=frozenset(name for name in names if rng.random() < 0.2),
+        poll_interval_s=rng.choice((0.5, 1.0, 5.0)),
         reacts=rng.random() < 0.5,
         operations=operations,
         faults=_faults(rng, names, operations, clients, kinds, crashes_max, others_max),

@@ -32,7 +32,8 @@ T = TypeVar("T")
 PATIENCE_S: Final = 120.0
 """How long a call may take: longer than any lock, stall and slow store together."""
 ATTEMPTS: Final = 3
-WAKES_WAIT_S: Final = 5.0
+WAKES_WAIT_S: Final = 6.0
+"""Longer than a gateway is without a look at the others."""
 WAKES_WAITS: Final = 40
 """200 s: longer than a hung callback and the longest delay for a busy host together."""
 GIVEN_BACK_S: Final = 45.0
@@ -156,7 +157,7 @@ class Player:
         return GatewayConfig(
             notices_max=history.notices_max,
             retention_rows=history.retention_rows,
-            poll_interval_s=1.0,
+            poll_interval_s=history.poll_interval_s,
             language=language,  # type: ignore[arg-type]
         )
 
@@ -336,7 +337,7 @@ class Player:
         await self._answer(asked, gateway.prune())
         self._oracle.pruned(asked)
 
-    # -- notices -----------------------------------------------------------------------------------------------------------------------------
+    # -- notices ---------------------------------------------------------------------------------------------------------------
 
     async def _pending(self, process: Process, operation: Operation, gateway: Gateway) -> None:
         asked = self._asks(process, operation)
@@ -426,7 +427,7 @@ class Player:
                 raise Violation("4.2", f"a notice of {watcher} says {notice}")
         return [_shown(notice) for notice in notices]
 
-    # -- the end -------------------------------------------------------------------------------------------------------------------------------
+    # -- the end ---------------------------------------------------------------------------------------------------------------
 
     async def _come_to_rest(self) -> None:
         """Nothing fails any more: everybody is woken and shown all that is left, and all that was recorded is there."""

@@ -36,11 +36,17 @@ def shrink(history: History, rule: str, disk: Disk, *, plays_max: int = PLAYS_MA
     before = None
     while history != before:
         before = history
-        history = replace(history, faults=_fewer(history.faults, lambda faults, now=history: fails(replace(now, faults=faults))))
-        history = replace(
-            history, operations=_fewer(history.operations, lambda operations, now=history: fails(replace(now, operations=operations)))
-        )
+        history = _with_fewer_faults(history, fails)
+        history = _with_fewer_operations(history, fails)
     return Shrunk(history, play(history, disk, traced=True), plays)
+
+
+def _with_fewer_faults(history: History, fails: Callable[[History], bool]) -> History:
+    return replace(history, faults=_fewer(history.faults, lambda faults: fails(replace(history, faults=faults))))
+
+
+def _with_fewer_operations(history: History, fails: Callable[[History], bool]) -> History:
+    return replace(history, operations=_fewer(history.operations, lambda operations: fails(replace(history, operations=operations))))
 
 
 def _fewer(items: tuple[T, ...], fails: Callable[[tuple[T, ...]], bool]) -> tuple[T, ...]:
