@@ -378,7 +378,7 @@ class Player:
                 self._remembered[operation.key] = turn.notices
                 try:
                     await self._body(operation, held, turn.acknowledge)
-                except (asyncio.CancelledError, BodyError, KizukiError):
+                except (asyncio.CancelledError, BodyError, Unanswered):
                     self._oracle.ends(held)
                     raise
                 ending = self._oracle.acknowledges(held, f"the end of turn {operation.number} on {process.name}")
