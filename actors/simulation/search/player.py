@@ -352,7 +352,9 @@ class Player:
         if told or not self._oracle.is_excused(asked):
             self._oracle.shown(asked, operation.key, self._as_shown(process, operation.key, told), limit=limit, drained=True)
             self._oracle.hosted(asked)
-        self._oracle.answered(asked)
+            self._oracle.answered(asked)
+        else:
+            self._oracle.unclear(asked)
         self._oracle.left_over(process, operation.key)
         self._remembered[operation.key] = tuple(told)
 
@@ -376,7 +378,7 @@ class Player:
                 self._remembered[operation.key] = turn.notices
                 try:
                     await self._body(operation, held, turn.acknowledge)
-                except (asyncio.CancelledError, BodyError, KizukiError):
+                except (asyncio.CancelledError, BodyError, Unanswered):
                     self._oracle.ends(held)
                     raise
                 ending = self._oracle.acknowledges(held, f"the end of turn {operation.number} on {process.name}")
