@@ -24,6 +24,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class Hop(asyncio.Future[T]):
+    """What runs on the thread. It cannot be cancelled: a task that is cancelled while it awaits one learns so when the hop has ended."""
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002, the name is asyncio's
+        return False
+
+
 class Connection(aiosqlite.Connection):
     """An `aiosqlite.Connection` that runs whole functions; entered and left like one."""
 
@@ -51,23 +58,18 @@ class Connection(aiosqlite.Connection):
 
     async def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the function on the connection's thread. Cancelling the caller does not stop the function."""
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with handoff():
-            return await self._submit(partial(function, self._conn, *args, **kwargs))
+            return await self._submit(partial(function, self._conn, *args, **kwargs), future)
 
     async def run_whole(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same, but a cancelled caller is held until the function has ended: it never goes on beside it."""
-        hop = self._submit(partial(function, self._conn, *args, **kwargs))
-        try:
-            with handoff():
-                return await asyncio.shield(hop)
-        except asyncio.CancelledError:
-            await ended(hop)
-            raise
+        with handoff():
+            return await self._submit(partial(function, self._conn, *args, **kwargs), Hop(loop=asyncio.get_running_loop()))
 
-    def _submit(self, function: Callable[[], T]) -> asyncio.Future[T]:
-        """Hand a function to the thread, without the coroutine around it, which would need a task to be shielded. Raises `ValueError`."""
+    def _submit(self, function: Callable[[], T], future: asyncio.Future[T]) -> asyncio.Future[T]:
+        """Hand a function to the thread, which will answer the future. Raises `ValueError`."""
         if not self._running:
             raise ValueError("Connection closed")
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._tx.put_nowait((future, function))
         return future
