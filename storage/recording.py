@@ -124,7 +124,7 @@ def _seed(run: Run, fold: Fold, append: Append, watcher: Address) -> None:
         present = PairWrite(watcher_id, fold.head_id, seen.last_seen, seen.notified, append.recorded_at_ms)
     present = present._replace(renewed_at=append.recorded_at_ms)
     run.seeded[watcher, append.target] = run.seeds[present.watcher_id, present.target_id] = present
-    fold.watched = True
+    fold.watched, fold.all_open = True, False
 
 
 def _has_pending(fold: Fold, watcher: Address, present: PairWrite) -> bool:
