@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -33,43 +33,54 @@ MOST_BY_IDLE = 1.5
 """On a machine whose disk takes longer than `MOST_MS` by itself."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Size:
+    seconds: float
+    """Of all rounds of one kind of host."""
+    rounds: int
+    batch: int
+    large_batch: int
+
+
 def measure(scale: Scale, progress: Callable[[str], None]) -> list[Row]:
     """Run the suite."""
-    seconds = scale.pick(0.2, 2.0, 8.0, 20.0)
+    seconds = scale.pick(0.1, 2.0, 8.0, 20.0)
+    size = _Size(seconds, scale.pick(1, 4, 4, 4), scale.pick(16, BATCH, BATCH, BATCH), scale.pick(64, *[LARGE_BATCH] * 3))
     rows: list[Row] = []
     for turn_us in (50, 500):
         progress(f"turns of {turn_us} µs, {seconds:g} seconds")
-        rows += _with_and_without(turn_us, seconds)
-        rows.append(_throughput(turn_us, seconds))
+        rows += _with_and_without(turn_us, size)
+        rows.append(_throughput(turn_us, size))
     return rows
 
 
-def _throughput(turn_us: int, seconds: float) -> Row:
+def _throughput(turn_us: int, size: _Size) -> Row:
     """One commit after another, as large as the log's largest group."""
     ours: list[float] = []
     idle: list[float] = []
-    for _ in range(2):
-        ours.append(asyncio.run(_events_a_second(turn_us / 1e6, seconds / 8)))
-        idle.append(asyncio.run(_events_a_second(0.0, seconds / 8)))
-    name = f"turns of {turn_us} µs, commits of {LARGE_BATCH:,} events one after another, against an idle loop"
+    for _ in range(size.rounds):
+        ours.append(asyncio.run(_events_a_second(turn_us / 1e6, size)))
+        idle.append(asyncio.run(_events_a_second(0.0, size)))
+    name = f"turns of {turn_us} µs, commits of {size.large_batch:,} events one after another, against an idle loop"
     return paired(SUITE, name, "events/s", ours, idle).at_least(LEAST_EVENTS)
 
 
-async def _events_a_second(turn_s: float, seconds: float) -> float:
-    elapsed_ms = await _commits_ms(turn_s, seconds, nullcontext(), LARGE_BATCH, 0.0)
-    return LARGE_BATCH * len(elapsed_ms) / sum(elapsed_ms) * 1e3
+async def _events_a_second(turn_s: float, size: _Size) -> float:
+    elapsed_ms = await _commits_ms(turn_s, size.seconds / size.rounds / 4, nullcontext(), size.large_batch, 0.0)
+    return size.large_batch * 1e3 / median(elapsed_ms)
 
 
-def _with_and_without(turn_us: int, seconds: float) -> list[Row]:
+def _with_and_without(turn_us: int, size: _Size) -> list[Row]:
     """In short turns with each other, so that all see the same machine."""
     cured: list[float] = []
     stalled: list[float] = []
     alone: list[float] = []
-    for _ in range(4):
-        cured.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 12, nullcontext())))
-        stalled.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 12, _no_pauses())))
-        alone.extend(asyncio.run(_commits_ms(0.0, seconds / 12, nullcontext())))
-    name = f"turns of {turn_us} µs, commit of {BATCH} events"
+    seconds = size.seconds / size.rounds / 3
+    for _ in range(size.rounds):
+        cured.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds, nullcontext(), size.batch)))
+        stalled.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds, _no_pauses(), size.batch)))
+        alone.extend(asyncio.run(_commits_ms(0.0, seconds, nullcontext(), size.batch)))
+    name = f"turns of {turn_us} µs, commit of {size.batch} events"
     worst, worst_idle = percentile(cured, 0.99), percentile(alone, 0.99)
     beside_idle = _row(f"{name}, 99th percentile, against an idle loop", worst, worst_idle)
     met = worst <= max(MOST_MS, MOST_BY_IDLE * worst_idle)
@@ -89,11 +100,11 @@ def _no_pauses() -> AbstractContextManager[Any]:
 
 
 async def _commits_ms(
-    turn_s: float, seconds: float, pauses: AbstractContextManager[Any], size: int = BATCH, between_s: float = BETWEEN_S
+    turn_s: float, seconds: float, pauses: AbstractContextManager[Any], batch_size: int, between_s: float = BETWEEN_S
 ) -> list[float]:
     with folder() as place, pauses:
         async with open_store(place / "store.db") as store:
-            batch = await _watched_batch(store, size)
+            batch = await _watched_batch(store, batch_size)
             host = asyncio.create_task(_host(turn_s))
             try:
                 return await _commit_for(store, batch, seconds, between_s)

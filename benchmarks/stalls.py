@@ -23,7 +23,7 @@ MOST_MS = 50.0
 
 def measure(scale: Scale, progress: Callable[[str], None]) -> list[Row]:
     """Run the suite."""
-    seconds, rows = scale.pick((0.2, 2_000), (1.0, 10_000), (5.0, 50_000), (5.0, 50_000))
+    seconds, rows = scale.pick((0.1, 500), (1.0, 10_000), (5.0, 50_000), (5.0, 50_000))
     progress(f"{seconds:g} seconds of {PRODUCERS} producers, then a prune of {rows:,} rows")
     return asyncio.run(_measure(seconds, rows))
 

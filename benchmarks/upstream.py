@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
@@ -39,7 +40,7 @@ def _row(identity: str) -> bytes:
     row = {
         "type": "user",
         "uuid": identity,
-        "timestamp": "2026-11-02T12:00:00.000Z",
+        "timestamp": datetime.now(UTC).isoformat(),
         "origin": {"kind": "human"},
         "message": {"role": "user", "content": "a turn of a person, as long as most of them are"},
     }
