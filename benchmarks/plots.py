@@ -17,7 +17,7 @@ PAPER, INK, GRID = "#fbfbfd", "#1d2330", "#d5d9e2"
 """Ink on a paper of its own is as readable on a dark page as on a light one."""
 COLOURS = ("#0b62c4", "#c2410c", "#0f766e", "#7c3aed", "#a16207")
 BASELINE = "#6b7280"
-LOG_FROM = 20.0
+LOG_FROM = 10.0
 """An axis is logarithmic where its largest value is this many times its smallest."""
 
 Line = list[tuple[float, float]]

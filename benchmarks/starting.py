@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sqlite3
 import sys
 from contextlib import closing
 from time import perf_counter
 from typing import Any
+
+import structlog
 
 from kizuki.actors import Gateway, GatewayConfig, open_gateway
 
@@ -71,5 +74,7 @@ def load_cursors(database: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    # A start that is left in the midst of its wakes says so; that is no news here.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     how, path, count = sys.argv[1:4]
     print(json.dumps(load_cursors(path) if how == "naive" else asyncio.run(start_gateway(path, int(count)))))

@@ -14,8 +14,8 @@ from .databases import SESSION_ID
 
 _HEAD = "INSERT INTO heads (head_id, session_key, agent_id) VALUES (?, ?, 'main')"
 _CHANGED_HEAD = (
-    "INSERT INTO heads (head_id, session_key, agent_id, last_sequence, recorded_at, event_count, latest_actor, latest_sequence) "
-    "VALUES (?1, ?2, 'main', ?3, ?4, 1, '', ?3)"
+    "INSERT INTO heads (head_id, session_key, agent_id, last_sequence, recorded_at, event_count, latest_actor, latest_sequence, "
+    "pruned_max_sequence) VALUES (?1, ?2, 'main', ?3, ?4, 1, '', ?3, ?5)"
 )
 _SESSION = (
     "INSERT INTO sessions (head_id, session_key, agent_id, session_id, kind, created_at, updated_at) "
@@ -81,6 +81,7 @@ def build_watched(path: Path, targets: Mapping[str, int]) -> None:
         connection.executemany(_CURSOR, pairs)
 
 
+KEPT_EVENTS = 50_000
 CURSORS_EACH = 10
 """Cursors of a watcher, and watchers of a target, in what `build_cursors` makes."""
 
@@ -88,18 +89,20 @@ CURSORS_EACH = 10
 def build_cursors(path: Path, cursors: int, pending: int) -> None:
     """So many cursors, of ten targets for each watcher; `pending` of them, evenly spread, have a notice that was shown to nobody yet.
 
-    Every target has one event, which the others have seen.
+    Every target had one event, which the others have seen; the newest of them are kept, as retention would have it.
     """
     now_ms = time.time_ns() // 1_000_000
     size = max(1, cursors // CURSORS_EACH)
     watchers = [(number + 1, watcher_key(number)) for number in range(size)]
     children = [(size + number + 1, child_key(number)) for number in range(size)]
+    pruned = max(0, size - KEPT_EVENTS)
     with _building(path) as connection:
         connection.executemany(_HEAD, watchers)
-        connection.executemany(_CHANGED_HEAD, ((head, key, number + 1, now_ms) for number, (head, key) in enumerate(children)))
+        changed = [(head, key, number + 1, now_ms, number + 1 if number < pruned else 0) for number, (head, key) in enumerate(children)]
+        connection.executemany(_CHANGED_HEAD, changed)
         _add_sessions(connection, watchers, "main", now_ms)
         _add_sessions(connection, children, "subagent", now_ms)
-        connection.executemany(_EVENT, ((number + 1, head, SESSION_ID, now_ms) for number, (head, _) in enumerate(children)))
+        connection.executemany(_EVENT, ((row[2], row[0], SESSION_ID, now_ms) for row in changed[pruned:]))
         connection.executemany(_CURSOR, _spread(cursors, pending, size, now_ms))
 
 
