@@ -100,14 +100,18 @@ def _name(count: int) -> str:
     return "one producer" if count == 1 else f"{count} producers"
 
 
+def _rows_of(count: int) -> str:
+    return "one row" if count == 1 else f"{count} rows"
+
+
 def _throughput(count: int, ours: _Rounds, text: _Rounds, inner: _Rounds, plain: _Rounds) -> list[Row]:
     def row(against: str, baseline: _Rounds, beside: str) -> Row:
         made = paired(SUITE, f"{_name(count)}, against {against}", "events/s", ours.rate, baseline.rate)
         return made.at("Durable events a second", count, X_LABEL, beside=beside)
 
     rows = [
-        row(f"sqlite3 by hand, {count} rows a commit", text, BATCHES),
-        row(f"sqlite3 by hand, {count} rows a commit, the bare inner table", inner, "the same, into the bare inner table"),
+        row(f"sqlite3 by hand, {_rows_of(count)} a commit", text, BATCHES),
+        row(f"sqlite3 by hand, {_rows_of(count)} a commit, the bare inner table", inner, "the same, into the bare inner table"),
         row("the naive design", plain, "naive: a commit for each event"),
     ]
     return [rows[0].ratio_at_least(LEAST_THROUGHPUT), *rows[1:]] if count == PRODUCERS else rows
@@ -115,7 +119,7 @@ def _throughput(count: int, ours: _Rounds, text: _Rounds, inner: _Rounds, plain:
 
 def _latency(count: int, ours: _Rounds, text: _Rounds, inner: _Rounds) -> list[Row]:
     chart = "From the call to durable: median and 99th percentile"
-    middle = paired(SUITE, f"{_name(count)}, median, against a commit of {count} rows", "µs", ours.medians_us, text.medians_us)
+    middle = paired(SUITE, f"{_name(count)}, median, against a commit of {_rows_of(count)}", "µs", ours.medians_us, text.medians_us)
     worst = compared(
         SUITE, f"{_name(count)}, 99th percentile, of all rounds", "µs", percentile(ours.all_us, 0.99), percentile(text.all_us, 0.99)
     )

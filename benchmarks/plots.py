@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator
 
 from .rows import Point, Row
 
@@ -66,6 +66,8 @@ def _dress(axes: Any, lines: Sequence[Line]) -> None:
     ys = [y for line in lines for _, y in line]
     if _is_wide(xs):
         axes.set_xscale("log")
+        axes.set_xticks(sorted(set(xs)))
+        axes.xaxis.set_minor_locator(NullLocator())
     if _is_wide(ys):
         axes.set_yscale("log")
     else:
