@@ -447,7 +447,7 @@ def bench(
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes, few repetitions: a first impression.")] = False,
     full: Annotated[bool, typer.Option("--full", help="All suites with the sizes of a million.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one row of JSON a line.")] = False,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="DIR", help="Write plots there (kizuki[plot]).")] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="DIR", help="Write plots there; needs matplotlib, the extra plot.")] = None,
 ) -> None:
     """Measure this machine: run the benchmark suites. Exit code 1 where a target is missed."""
     from .bench import run_bench
