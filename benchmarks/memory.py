@@ -13,6 +13,7 @@ from kizuki.actors.clock import ManualClock
 
 from .children import run_child
 from .databases import NOW_MS, folder
+from .residents import use
 from .rows import Row, compared
 from .scale import Scale
 from .worlds import build_sessions, child_key
@@ -51,8 +52,7 @@ async def _weights(place: Path, count: int) -> list[Row]:
         try:
             before = tracemalloc.get_traced_memory()[0]
             tasks = len(asyncio.all_tasks())
-            for number in range(count):
-                await gateway.run_finished(child_key(number), "none")
+            await use(gateway, range(count))
             gc.collect()
             resting = (tracemalloc.get_traced_memory()[0] - before) / count
             tasks = len(asyncio.all_tasks()) - tasks
