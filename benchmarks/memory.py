@@ -13,24 +13,25 @@ from kizuki.actors.clock import ManualClock
 
 from .children import run_child
 from .databases import NOW_MS, folder
-from .residents import use
 from .rows import Row, compared
 from .scale import Scale
-from .worlds import build_sessions, child_key
+from .using import use
+from .worlds import build_sessions
 
 SUITE = "memory"
 WHAT = "memory of a resting and of a put-away session, and of a gateway with up to a million sessions"
 
 BUSY_SHARE = 1_000
 MOST_IDLE_BYTES = 1_024.0
-MOST_PUT_AWAY_BYTES = 16.0
+MOST_PUT_AWAY_BYTES = 64.0
+"""What the store remembers of the latest sessions, 4,096 at most, is in it."""
 MOST_MIB = 1_024.0
 IDLE_S = 300.0
 
 
 def measure(scale: Scale, progress: Callable[[str], None]) -> list[Row]:
     """Run the suite."""
-    resting = scale.pick(100, 2_000, 20_000, 50_000)
+    resting = scale.pick(100, 30_000, 50_000, 100_000)
     sizes = scale.pick((200,), (2_000, 10_000), (10_000, 100_000), (10_000, 100_000, 1_000_000))
     progress(f"{resting:,} sessions that rest, and are put away")
     with folder() as place:
@@ -45,19 +46,19 @@ async def _weights(place: Path, count: int) -> list[Row]:
     """Through a whole gateway: the actor, its ref and its entry in the directory; then what is left of them."""
     clock = ManualClock(NOW_MS)
     async with open_gateway(place / "gateway.db", clock=clock) as gateway:
-        for key in ("agent:main:warm", "agent:main:up"):
-            await gateway.run_finished(key, "none")
-        gc.collect()
         tracemalloc.start()
         try:
+            # What is kept for any session up to some number, such as statements and heads, is filled by others first.
+            await use(gateway, range(count, 2 * count))
+            await _put_away(clock)
+            gc.collect()
             before = tracemalloc.get_traced_memory()[0]
             tasks = len(asyncio.all_tasks())
             await use(gateway, range(count))
             gc.collect()
             resting = (tracemalloc.get_traced_memory()[0] - before) / count
             tasks = len(asyncio.all_tasks()) - tasks
-            for _ in range(3):
-                await clock.advance(IDLE_S)
+            await _put_away(clock)
             left = (await gateway.statistics()).actors_resident
             gc.collect()
             put_away = max(0.0, tracemalloc.get_traced_memory()[0] - before) / count
@@ -69,6 +70,11 @@ async def _weights(place: Path, count: int) -> list[Row]:
         compared(SUITE, "a session that was put away, against one that rests", "bytes", put_away, resting).at_most(MOST_PUT_AWAY_BYTES),
         Row(SUITE, "actors left of them", float(left), "actors").at_most(0),
     ]
+
+
+async def _put_away(clock: ManualClock) -> None:
+    for _ in range(3):
+        await clock.advance(IDLE_S)
 
 
 def _crowd(size: int) -> list[Row]:

@@ -14,10 +14,10 @@ from typing import Any
 from kizuki.actors import Gateway, GatewayConfig, open_gateway
 
 from .children import peak_mib
+from .using import use
 from .worlds import child_key
 
 IDLE_S = 2.0
-SLICE = 1_000
 
 
 async def use_sessions(database: str, sessions: int, busy: int) -> dict[str, Any]:
@@ -30,12 +30,6 @@ async def use_sessions(database: str, sessions: int, busy: int) -> dict[str, Any
         done.set()
         events = sum(await asyncio.gather(*recording))
         return {"mib": peak_mib(), "empty_mib": empty, "events": events}
-
-
-async def use(gateway: Gateway, numbers: range) -> None:
-    """Have each session note the end of a run: its actor is started, and sees to it that its row is in the database."""
-    for start in range(0, len(numbers), SLICE):
-        await asyncio.gather(*(gateway.run_finished(child_key(number), "none") for number in numbers[start : start + SLICE]))
 
 
 async def _record(gateway: Gateway, numbers: range, done: asyncio.Event) -> int:
