@@ -50,7 +50,8 @@ class ActorDirectory:
         entry = self._entries.get(name)
         if entry is None or not entry.ref.is_alive():
             return None
-        self._use(name, entry)
+        if entry.period is not self._period:
+            self._use(name, entry)
         return entry.ref
 
     def get_or_start(self, name: Hashable, factory: Callable[[], Ref]) -> Ref:
@@ -103,6 +104,5 @@ class ActorDirectory:
         return (name, entry) if old else None
 
     def _use(self, name: Hashable, entry: _Entry) -> None:
-        if entry.period is not self._period:
-            entry.period = self._period
-            self._entries.move_to_end(name)
+        entry.period = self._period
+        self._entries.move_to_end(name)

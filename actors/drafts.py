@@ -76,7 +76,7 @@ def _append(
     return Append(
         target=target,
         session=session or _row_of(session_kind(target.session_key)),
-        kind=kind,
+        kind=kind.value,
         notifies=notifies(kind),
         actor_type=actor.type,
         actor_id=actor.id,

@@ -105,10 +105,10 @@ class LogActor(AsyncioActor):
     def on_receive(self, message: Write | Flush | Tick) -> Any:
         if isinstance(message, Flush):
             return self._flush()
-        if isinstance(message, Tick):
-            return self._mail_flush()
-        self._queue.append(Queued(message, self.take_reply(), self._clock.monotonic()))
-        self._mail_flush()
+        if not isinstance(message, Tick):
+            self._queue.append(Queued(message, self.take_reply(), self._clock.monotonic()))
+        if not self._flush_mailed:
+            self._mail_flush()
         return None
 
     def on_stop(self) -> None:
@@ -125,9 +125,8 @@ class LogActor(AsyncioActor):
         self._abandon(error)
 
     def _mail_flush(self) -> None:
-        if not self._flush_mailed:
-            self._flush_mailed = True
-            self.actor_ref.tell(Flush())
+        self._flush_mailed = True
+        self.actor_ref.tell(Flush())
 
     async def _flush(self) -> None:
         self._flush_mailed = False

@@ -303,9 +303,13 @@ class AsyncioActorRef(pykka.ActorRef[A]):
 
         `block` and `timeout` are Pykka's and take no other value here, for a blocking ask would never be answered.
         """
-        _refuse_blocking(block, timeout)
+        if block or timeout is not None:
+            raise WouldBlockError(_AWAITED)
         reply: AsyncioFuture[Any] = AsyncioFuture()
-        self.forward(message, reply)
+        if self._actor is None:
+            reply.fail(self._dead())
+        else:
+            self._post(message, reply)
         return reply
 
     def forward(self, message: Any, reply: AsyncioFuture[Any] | None) -> None:
@@ -319,7 +323,8 @@ class AsyncioActorRef(pykka.ActorRef[A]):
 
     def stop(self, *, block: Literal[False] = False, timeout: None = None) -> AsyncioFuture[bool]:  # type: ignore[override]
         """Ask the actor to stop after the mail before; True once it has ended, False if it was dead already."""
-        _refuse_blocking(block, timeout)
+        if block or timeout is not None:
+            raise WouldBlockError(_AWAITED)
         reply: AsyncioFuture[bool] = AsyncioFuture()
         if self._actor is None:
             reply.set(False)
@@ -346,9 +351,7 @@ _URN_PREFIX = f"urn:kizuki:{secrets.token_hex(8)}:"
 _urn_numbers = count(1)
 
 
-def _refuse_blocking(block: bool, timeout: float | None) -> None:
-    if block or timeout is not None:
-        raise WouldBlockError("an asyncio actor is awaited: `await ref.ask(...)`, with `asyncio.timeout` around it")
+_AWAITED = "an asyncio actor is awaited: `await ref.ask(...)`, with `asyncio.timeout` around it"
 
 
 class _StoppedFlag:

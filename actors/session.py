@@ -14,7 +14,7 @@ from ..storage.writes import DeleteSession, PutSession, ResetSession, Write
 from .clock import Clock
 from .drafts import Report, draft
 from .keys import session_kind
-from .messages import Delete, OpenSession, Reset, RunEnded, RunFinished, RunStarted, Spawned
+from .messages import Compacted, Delete, GoalChanged, HumanTurn, OpenSession, Reset, RunEnded, RunFinished, RunStarted, Spawned
 from .runs import ActiveRuns
 from .runtime import AsyncioActor, AsyncioActorRef
 
@@ -36,6 +36,15 @@ class SessionActor(AsyncioActor):
 
     def on_receive(self, message: SessionMail) -> None:
         match message:
+            case HumanTurn() | GoalChanged() | Compacted():
+                self._record(message)
+            case RunEnded():
+                self._runs.finished(self._address, message.run_id)
+                self._record(message)
+            case Spawned():
+                parent = Address(message.parent, message.parent_agent_id)
+                self._log().ask(PutSession(parent, SessionDraft(session_kind(parent.session_key)), self._clock.now_ms()))
+                self._record(message)
             case OpenSession():
                 self._publish(PutSession(self._address, message.draft, self._clock.now_ms(), hosts=True))
             case RunStarted():
@@ -49,16 +58,8 @@ class SessionActor(AsyncioActor):
             case Delete():
                 self._runs.forget(self._address)
                 self._publish(DeleteSession(self._address, self._clock.now_ms()))
-            case _:
-                self._record(message)
 
     def _record(self, report: Report) -> None:
-        match report:
-            case RunEnded():
-                self._runs.finished(self._address, report.run_id)
-            case Spawned():
-                parent = Address(report.parent, report.parent_agent_id)
-                self._log().ask(PutSession(parent, SessionDraft(session_kind(parent.session_key)), self._clock.now_ms()))
         self._publish(draft(self._address, report, self._clock.now_ms(), record_unwatched=self._record_unwatched))
 
     def _row(self) -> PutSession:

@@ -257,9 +257,12 @@ class ActorSystem:
         if self._wake is None:
             return
         now = self.clock.monotonic()
+        targets: dict[str, list[str]] = {}
         for watcher, target in pairs:
+            targets.setdefault(watcher, []).append(target.session_key)
+        for watcher, keys in targets.items():
             if not is_subagent(watcher):
-                self.wakes.opened(watcher, (target.session_key,), now)
+                self.wakes.opened(watcher, tuple(keys), now)
 
     def _hinted(self, hints: Sequence[Hint]) -> None:
         """Another gateway has opened them: the wake is due when it would be, had it been done here."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -16,12 +16,15 @@ from kizuki.storage.records import Address, SessionDraft
 from kizuki.storage.writes import Append, Watch
 
 from .databases import NOW_MS, folder
-from .rows import Row, percentile
+from .rows import Row, paired, percentile
+from .scale import Scale
 
 SUITE = "busy"
 WHAT = "commits of 256 events while the host keeps the loop 90 % busy, with and without the loop's pauses"
 
 BATCH = 256
+LARGE_BATCH = 2_048
+LEAST_EVENTS = 25_000
 BUSY_SHARE = 0.9
 PERIOD_S = 0.01
 BETWEEN_S = 0.02
@@ -30,21 +33,54 @@ MOST_BY_IDLE = 1.5
 """On a machine whose disk takes longer than `MOST_MS` by itself."""
 
 
-def measure(*, quick: bool) -> list[Row]:
+@dataclass(frozen=True, slots=True)
+class _Size:
+    seconds: float
+    """Of all rounds of one kind of host."""
+    rounds: int
+    batch: int
+    large_batch: int
+
+
+def measure(scale: Scale, progress: Callable[[str], None]) -> list[Row]:
     """Run the suite."""
-    return [row for turn_us in (50, 500) for row in _with_and_without(turn_us, seconds=2.0 if quick else 8.0)]
+    seconds = scale.pick(0.1, 2.0, 8.0, 20.0)
+    size = _Size(seconds, scale.pick(1, 4, 4, 4), scale.pick(16, BATCH, BATCH, BATCH), scale.pick(64, *[LARGE_BATCH] * 3))
+    rows: list[Row] = []
+    for turn_us in (50, 500):
+        progress(f"turns of {turn_us} µs, {seconds:g} seconds")
+        rows += _with_and_without(turn_us, size)
+        rows.append(_throughput(turn_us, size))
+    return rows
 
 
-def _with_and_without(turn_us: int, seconds: float) -> list[Row]:
+def _throughput(turn_us: int, size: _Size) -> Row:
+    """One commit after another, as large as the log's largest group."""
+    ours: list[float] = []
+    idle: list[float] = []
+    for _ in range(size.rounds):
+        ours.append(asyncio.run(_events_a_second(turn_us / 1e6, size)))
+        idle.append(asyncio.run(_events_a_second(0.0, size)))
+    name = f"turns of {turn_us} µs, commits of {size.large_batch:,} events one after another, against an idle loop"
+    return paired(SUITE, name, "events/s", ours, idle).at_least(LEAST_EVENTS)
+
+
+async def _events_a_second(turn_s: float, size: _Size) -> float:
+    elapsed_ms = await _commits_ms(turn_s, size.seconds / size.rounds / 4, nullcontext(), size.large_batch, 0.0)
+    return size.large_batch * 1e3 / median(elapsed_ms)
+
+
+def _with_and_without(turn_us: int, size: _Size) -> list[Row]:
     """In short turns with each other, so that all see the same machine."""
     cured: list[float] = []
     stalled: list[float] = []
     alone: list[float] = []
-    for _ in range(4):
-        cured.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 12, nullcontext())))
-        stalled.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds / 12, _no_pauses())))
-        alone.extend(asyncio.run(_commits_ms(0.0, seconds / 12, nullcontext())))
-    name = f"turns of {turn_us} µs, commit of {BATCH} events"
+    seconds = size.seconds / size.rounds / 3
+    for _ in range(size.rounds):
+        cured.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds, nullcontext(), size.batch)))
+        stalled.extend(asyncio.run(_commits_ms(turn_us / 1e6, seconds, _no_pauses(), size.batch)))
+        alone.extend(asyncio.run(_commits_ms(0.0, seconds, nullcontext(), size.batch)))
+    name = f"turns of {turn_us} µs, commit of {size.batch} events"
     worst, worst_idle = percentile(cured, 0.99), percentile(alone, 0.99)
     beside_idle = _row(f"{name}, 99th percentile, against an idle loop", worst, worst_idle)
     met = worst <= max(MOST_MS, MOST_BY_IDLE * worst_idle)
@@ -63,23 +99,25 @@ def _no_pauses() -> AbstractContextManager[Any]:
     return patch("kizuki.storage.handoff.pause_s", lambda _turn_s: 0.0)
 
 
-async def _commits_ms(turn_s: float, seconds: float, pauses: AbstractContextManager[Any]) -> list[float]:
+async def _commits_ms(
+    turn_s: float, seconds: float, pauses: AbstractContextManager[Any], batch_size: int, between_s: float = BETWEEN_S
+) -> list[float]:
     with folder() as place, pauses:
         async with open_store(place / "store.db") as store:
-            batch = await _watched_batch(store)
+            batch = await _watched_batch(store, batch_size)
             host = asyncio.create_task(_host(turn_s))
             try:
-                return await _commit_for(store, batch, seconds)
+                return await _commit_for(store, batch, seconds, between_s)
             finally:
                 host.cancel()
                 await asyncio.wait([host])
 
 
-async def _commit_for(store: Store, batch: Sequence[Append], seconds: float) -> list[float]:
-    elapsed_ms = []
+async def _commit_for(store: Store, batch: Sequence[Append], seconds: float, between_s: float) -> list[float]:
+    elapsed_ms: list[float] = []
     end_s = perf_counter() + seconds
-    while perf_counter() < end_s:
-        await asyncio.sleep(BETWEEN_S)
+    while perf_counter() < end_s or not elapsed_ms:
+        await asyncio.sleep(between_s)
         began_s = perf_counter()
         await store.commit(batch, busy_timeout_s=5.0)
         elapsed_ms.append((perf_counter() - began_s) * 1e3)
@@ -101,9 +139,9 @@ def _spin(seconds: float) -> None:
         pass
 
 
-async def _watched_batch(store: Store) -> list[Append]:
+async def _watched_batch(store: Store, size: int) -> list[Append]:
     watcher = Address("agent:main:main", "main")
-    targets = [Address(f"agent:main:subagent:child-{number}", "main") for number in range(BATCH)]
+    targets = [Address(f"agent:main:subagent:child-{number}", "main") for number in range(size)]
     watches = [Watch(watcher, SessionDraft("main"), target, SessionDraft("subagent"), NOW_MS) for target in targets]
     await store.commit(watches, busy_timeout_s=5.0)
     batch = [_append(target) for target in targets]

@@ -37,22 +37,32 @@ class RawDatabase:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
-    def same_table(self, keys: Sequence[str], batches: int) -> float:
-        """Seconds for batches of one event for each session into the table that the gateway uses, with its index."""
+    def same_table(self, keys: Sequence[str], batches: int) -> list[float]:
+        """Seconds of each commit of one event for each session into the table that the gateway uses, with its index."""
         rest = ("human_direct_message", 1, "human", None, None, SESSION_ID, NOW_MS, NOW_MS, None, "human message via telegram", None)
         return self._insert(_SAME_TABLE, [(number, number, *rest) for number, _ in enumerate(keys)], batches)
 
-    def text_table(self, keys: Sequence[str], batches: int) -> float:
+    def text_table(self, keys: Sequence[str], batches: int) -> list[float]:
         """The same into a table that names the session in each row, with the text index that finds a session's events."""
         rest = ("human_direct_message", 1, "human", None, None, SESSION_ID, NOW_MS, NOW_MS, None, "human message via telegram", None)
         return self._insert(_TEXT_TABLE, [(key, "main", *rest) for key in keys], batches)
 
-    def _insert(self, sql: str, rows: Sequence[Row], batches: int) -> float:
+    def delta(self, key: str, since: int, limit: int) -> list[Row]:
+        """One session's rows after a sequence, from the table with the index."""
+        sql = (
+            "SELECT sequence, kind, actor_type, actor_id, run_id, occurred_at, summary, payload_json FROM text_events "
+            "WHERE session_key = ? AND agent_id = 'main' AND sequence > ? ORDER BY sequence LIMIT ?"
+        )
+        return self._connection.execute(sql, (key, since, limit)).fetchall()
+
+    def _insert(self, sql: str, rows: Sequence[Row], batches: int) -> list[float]:
+        return [self._commit_s(sql, rows) for _ in range(batches)]
+
+    def _commit_s(self, sql: str, rows: Sequence[Row]) -> float:
         began = perf_counter()
-        for _ in range(batches):
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.executemany(sql, rows)
-            self._connection.execute("COMMIT")
+        self._connection.execute("BEGIN IMMEDIATE")
+        self._connection.executemany(sql, rows)
+        self._connection.execute("COMMIT")
         return perf_counter() - began
 
 
@@ -66,7 +76,7 @@ def folder() -> Iterator[Path]:
 @contextmanager
 def raw_database(path: Path) -> Iterator[RawDatabase]:
     """A database to write to by hand."""
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)  # Some commits are made in a thread.
     try:
         connection.execute("PRAGMA journal_mode = wal")
         connection.execute("PRAGMA synchronous = full")

@@ -6,7 +6,7 @@ import asyncio
 import sys
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from statistics import median
@@ -14,25 +14,44 @@ from time import perf_counter
 
 from kizuki.actors import Gateway, GatewayConfig, open_gateway
 
+from .children import run_child
 from .databases import folder
 from .rows import Row, paired, percentile
+from .scale import Scale
 
 SUITE = "neighbours"
 WHAT = "a notice recorded by another process on the same database, and a turn's claim in the store"
 
 WATCHER, TARGET = "agent:main:main", "agent:main:subagent:child"
 DELIVERED_MS = 250.0
+PRODUCERS = 64
 
 
-def measure(*, quick: bool) -> list[Row]:
+def measure(scale: Scale, progress: Callable[[str], None]) -> list[Row]:
     """Run the suite."""
     with folder() as place:
-        return asyncio.run(_measure(place.as_posix(), repetitions=30 if quick else 300))
+        return asyncio.run(_measure(place.as_posix(), scale, progress))
 
 
-async def _measure(place: str, repetitions: int) -> list[Row]:
-    late = await measure_latency(f"{place}/two.db", repetitions)
-    return [*late, *await measure_turns(f"{place}/one.db", repetitions)]
+async def _measure(place: str, scale: Scale, progress: Callable[[str], None]) -> list[Row]:
+    repetitions = scale.pick(2, 30, 100, 300)
+    progress(f"{repetitions} events recorded by another process")
+    rows = await measure_latency(f"{place}/two.db", repetitions)
+    progress(f"{repetitions} turns with a claim")
+    rows += await measure_turns(f"{place}/one.db", repetitions)
+    rounds, seconds = scale.pick((1, 0.2), (2, 1.0), (4, 2.0), (6, 3.0))
+    progress(f"{rounds} rounds of {seconds:g} seconds in which two processes write, or one")
+    return [*rows, await measure_throughput(place, rounds, seconds)]
+
+
+async def measure_throughput(place: str, rounds: int, seconds: float) -> Row:
+    """Two processes with half the producers each, against one with all of them, on files of their own."""
+    two, one = [], []
+    for number in range(rounds):
+        pair = [run_child("recording", f"{place}/both-{number}.db", PRODUCERS // 2, each, seconds) for each in range(2)]
+        two.append(sum([child["rate"] for child in await asyncio.gather(*pair)]))
+        one.append((await run_child("recording", f"{place}/alone-{number}.db", PRODUCERS, 0, seconds))["rate"])
+    return paired(SUITE, f"two processes with {PRODUCERS // 2} producers each, against one with {PRODUCERS}", "events/s", two, one)
 
 
 async def measure_latency(database: str, repetitions: int, *, of: str = "SQLite") -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from statistics import median
@@ -17,6 +17,7 @@ from .commits import EVENTS_EACH, PRODUCERS, WATCHER, produce
 from .databases import NOW_MS, SESSION_ID
 from .neighbours import measure_latency
 from .rows import Row, paired
+from .scale import Scale
 from .servers import missing, server_address
 
 SUITE = "postgres"
@@ -37,12 +38,14 @@ _INSERT = (
 _REST = ("main", "human_direct_message", True, "human", None, None, SESSION_ID, NOW_MS, NOW_MS, None, "human message via telegram", None)
 
 
-def measure(*, quick: bool) -> list[Row]:
+def measure(scale: Scale, progress: Callable[[str], None]) -> list[Row]:
     """Run the suite; nothing where there is no server to run it on."""
-    if missing() is not None:
+    lacking = missing()
+    if lacking is not None:
+        progress(f"left out: {lacking}")
         return []
     with server_address() as address:
-        return asyncio.run(_measure(address, repetitions=4 if quick else 20))
+        return asyncio.run(_measure(address, repetitions=scale.pick(1, 4, 20, 40)))
 
 
 async def _measure(address: str, repetitions: int) -> list[Row]:
@@ -74,7 +77,7 @@ async def _throughput(raw: Any, address: str, repetitions: int) -> list[Row]:
         await raw.execute(_TEXT_KEYS)
         for key in keys:
             await gateway.watch(WATCHER, key)
-        await produce(gateway, keys)
+        await produce(gateway, keys, 4)
         return await _in_turns(gateway, raw, keys, repetitions)
 
 

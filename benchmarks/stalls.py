@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from time import perf_counter
 
 from kizuki.actors import Gateway, GatewayConfig, open_gateway
 
 from .databases import folder
 from .rows import Row
+from .scale import Scale
 
 SUITE = "stalls"
 WHAT = "the loop's longest gap under load and during a prune, against an idle gateway's"
@@ -20,9 +21,11 @@ KEPT_ROWS = 1_000
 MOST_MS = 50.0
 
 
-def measure(*, quick: bool) -> list[Row]:
+def measure(scale: Scale, progress: Callable[[str], None]) -> list[Row]:
     """Run the suite."""
-    return asyncio.run(_measure(seconds=1.0 if quick else 5.0, rows=10_000 if quick else 50_000))
+    seconds, rows = scale.pick((0.1, 500), (1.0, 10_000), (5.0, 50_000), (5.0, 50_000))
+    progress(f"{seconds:g} seconds of {PRODUCERS} producers, then a prune of {rows:,} rows")
+    return asyncio.run(_measure(seconds, rows))
 
 
 async def _measure(seconds: float, rows: int) -> list[Row]:

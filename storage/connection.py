@@ -52,10 +52,8 @@ class Connection(aiosqlite.Connection, Runner):
     def waiting(self) -> Handoff:
         return handoff()
 
-    def hand_over(self, function: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+    def hand_over(self, function: Callable[[sqlite3.Connection], T], answer: asyncio.Future[T]) -> None:
         """Hand it to the thread, without the coroutine around it, which would need a task to be shielded. Raises `ValueError`."""
         if not self._running:
             raise ValueError("Connection closed")
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._tx.put_nowait((future, partial(function, self._conn)))
-        return future
+        self._tx.put_nowait((answer, partial(function, self._conn)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from .records import Address, StateEvent
+from .records import Address, StateEvent, state_event
 from .rows import Row
 
 EVENT_COLUMNS = "e.sequence, e.session_id, e.kind, e.actor_type, e.actor_id, e.run_id, e.occurred_at, e.summary, e.payload_json"
@@ -17,7 +17,7 @@ def to_event(address: Address, row: Row) -> StateEvent:
     sequence, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, payload = row
     key, agent = address
     content = None if payload is None else json.loads(payload)
-    return StateEvent(sequence, key, agent, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, content)
+    return state_event(sequence, key, agent, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, content)
 
 
 def payload_json(payload: Mapping[str, object] | None) -> str | None:

@@ -56,6 +56,8 @@ class Fold:
     session_changed: bool = False
     watched: bool = False
     """Whether a cursor on the session is known of; asked only where it matters."""
+    all_open: bool = False
+    """Whether every cursor on the session is known to have its notice open, so that no event opens one."""
     fresh: list[Notifying] = field(default_factory=list)
     """The notifying events of this run of appends, ascending."""
 

@@ -4,8 +4,10 @@ A thread that comes back from SQLite needs the interpreter lock again. A busy lo
 a microsecond only, and the thread takes fifty to wake up, so that the lock changes hands when the interpreter's switch interval forces it
 to, which is 5 ms for each statement. One commit has many. A short real sleep of the loop in each turn is what lets the thread in.
 
-So while something runs on a database's thread, the loop looks at how long its own turns take. An idle one is left alone but for another
-look from time to time, a busy one pauses for some tens of microseconds a turn, however many threads are waiting.
+So while something runs on a database's thread, the loop looks from time to time at how much of its time it has spent computing. Spent, in
+processor time: a loop that waits, be it for events, for the lock or for a processor that others use, is idle, and a pause would
+only keep it from hearing that the database is done. One that computes pauses for some tens of microseconds a turn, until it does so no
+more. What is over before the first look costs nothing.
 """
 
 from __future__ import annotations
@@ -15,16 +17,18 @@ import time
 from types import TracebackType
 from weakref import WeakKeyDictionary
 
-BUSY_TURN_S = 25e-6
-"""A turn of an idle loop takes less."""
+BUSY_SHARE = 0.2
+"""An idle loop computes for less of its time, and a busy one for more, also where it shares its processor with others."""
 PAUSE_S = 30e-6
 """What is asked for; the operating system rounds it up by about as much again."""
-LOOK_AGAIN_S = 0.002
+PAUSE_EVERY_S = 50e-6
+"""By a timer, which a loop without work waits for: then it is not taken for a busy one because of its pauses."""
+LOOK_EVERY_S = 0.0005
 
 
-def pause_s(turn_s: float) -> float:
-    """How long the loop is to pause after a turn in which others ran for so long; 0 if the loop is idle."""
-    return PAUSE_S if turn_s >= BUSY_TURN_S else 0.0
+def pause_s(share: float) -> float:
+    """How long a loop that has computed for this share of its time is to pause in each turn; 0 if it is idle."""
+    return PAUSE_S if share >= BUSY_SHARE else 0.0
 
 
 class Handoff:
@@ -32,13 +36,19 @@ class Handoff:
 
     def __init__(self) -> None:
         self._entered = 0
-        self._turn_began_s = 0.0
         self._next: asyncio.Handle | None = None
+        self._pause_s = 0.0
+        self._from_s = 0.0
+        self._computed_s = 0.0
+        """What the thread had computed by then, in all."""
+        self._paused_s = 0.0
+        """Of the time since then."""
 
     def __enter__(self) -> None:
         self._entered += 1
         if self._entered == 1:
-            self._look_at_turn()
+            self._measure()
+            self._next = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._entered -= 1
@@ -46,17 +56,26 @@ class Handoff:
             self._next.cancel()
             self._next = None  # It holds the loop, for which this is kept.
 
-    def _look_at_turn(self) -> None:
-        self._turn_began_s = time.perf_counter()
-        self._next = asyncio.get_running_loop().call_soon(self._turn_over)
+    def _measure(self) -> None:
+        self._from_s, self._computed_s, self._paused_s = time.perf_counter(), time.thread_time(), 0.0
 
-    def _turn_over(self) -> None:
-        pause = pause_s(time.perf_counter() - self._turn_began_s)
-        if pause:
-            time.sleep(pause)
-            self._look_at_turn()
+    def _look(self) -> None:
+        own_s = time.perf_counter() - self._from_s - self._paused_s
+        self._pause_s = pause_s((time.thread_time() - self._computed_s) / own_s) if own_s > 0 else 0.0
+        self._measure()
+        if self._pause_s:
+            self._pause()
         else:
-            self._next = asyncio.get_running_loop().call_later(LOOK_AGAIN_S, self._look_at_turn)
+            self._next = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+
+    def _pause(self) -> None:
+        """Pause in this turn and in those that follow, until it is time for another look."""
+        began_s = time.perf_counter()
+        time.sleep(self._pause_s)
+        now_s = time.perf_counter()
+        self._paused_s += now_s - began_s
+        following = self._pause if now_s - self._from_s < LOOK_EVERY_S else self._look
+        self._next = asyncio.get_running_loop().call_later(PAUSE_EVERY_S, following)
 
 
 _handoffs: WeakKeyDictionary[asyncio.AbstractEventLoop, Handoff] = WeakKeyDictionary()

@@ -14,7 +14,7 @@ from .folds import Fold, NewIds, intern, put_session
 from .heads import Notifying, actor_name, material, merge, owe
 from .pairs import PairWrite
 from .positions import is_open, is_pending, seed
-from .records import Address, Positions, StateEvent
+from .records import Address, Positions, StateEvent, state_event
 from .rows import Row
 from .writes import Append
 
@@ -91,7 +91,7 @@ def _record(run: Run, fold: Fold, append: Append) -> StateEvent:
     run.rows.append(_event_row(fold, append, sequence, session_id, max(append.recorded_at_ms, fold.recorded_at)))
     _advance(run, fold, append, sequence)
     key, agent = append.target
-    return StateEvent(
+    return state_event(
         sequence, key, agent, session_id, append.kind, append.actor_type, append.actor_id, append.run_id, append.occurred_at_ms,
         append.summary, append.payload,
     )  # fmt: skip
@@ -124,7 +124,7 @@ def _seed(run: Run, fold: Fold, append: Append, watcher: Address) -> None:
         present = PairWrite(watcher_id, fold.head_id, seen.last_seen, seen.notified, append.recorded_at_ms)
     present = present._replace(renewed_at=append.recorded_at_ms)
     run.seeded[watcher, append.target] = run.seeds[present.watcher_id, present.target_id] = present
-    fold.watched = True
+    fold.watched, fold.all_open = True, False
 
 
 def _has_pending(fold: Fold, watcher: Address, present: PairWrite) -> bool:

@@ -13,18 +13,23 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Concatenate, ParamSpec, TypeVar
 
-from .whole import ended
-
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Hop(asyncio.Future[T]):
+    """What runs somewhere else. It cannot be cancelled: a task that is cancelled while it awaits one learns so when the hop has ended."""
+
+    def cancel(self, msg: object = None) -> bool:  # noqa: ARG002, the name is asyncio's
+        return False
 
 
 class Runner(ABC):
     """Runs whole functions on its connection. Raises `ValueError` once it is closed."""
 
     @abstractmethod
-    def hand_over(self, function: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
-        """Take the function into the line. Cancelling the future does not stop the function."""
+    def hand_over(self, function: Callable[[sqlite3.Connection], T], answer: asyncio.Future[T]) -> None:
+        """Take the function into the line; `answer` is given its result or its error. Cancelling that does not stop the function."""
 
     @abstractmethod
     def waiting(self) -> AbstractContextManager[object]:
@@ -32,18 +37,16 @@ class Runner(ABC):
 
     async def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run the function. Cancelling the caller does not stop it."""
-        with self.waiting():
-            return await self.hand_over(partial(_called, function, args, kwargs))
+        return await self._answered(partial(_called, function, args, kwargs), asyncio.get_running_loop().create_future())
 
     async def run_whole(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """The same, but a cancelled caller is held until the function has ended: it never goes on beside it."""
-        hop = self.hand_over(partial(_called, function, args, kwargs))
-        try:
-            with self.waiting():
-                return await asyncio.shield(hop)
-        except asyncio.CancelledError:
-            await ended(hop)
-            raise
+        return await self._answered(partial(_called, function, args, kwargs), Hop(loop=asyncio.get_running_loop()))
+
+    async def _answered(self, function: Callable[[sqlite3.Connection], T], answer: asyncio.Future[T]) -> T:
+        with self.waiting():
+            self.hand_over(function, answer)
+            return await answer
 
 
 def _called(function: Callable[..., T], args: tuple[object, ...], kwargs: dict[str, object], connection: sqlite3.Connection) -> T:

@@ -148,7 +148,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class ExpireCursors:
-    """Remove cursors last renewed before `before_ms`, looking at no more than `limit` of them after `after`. Result: `Swept`."""
+    """Remove cursors last renewed before `before_ms`, at most `limit` of those after `after`, in bounded time. Result: `Swept`."""
 
     before_ms: int
     limit: int

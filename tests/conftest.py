@@ -36,7 +36,7 @@ MAY_BLOCK = (
     ("os.stat", "asyncpg/connect_utils.py", "_connect"),
     ("io.TextIOWrapper.read", "asyncpg/connect_utils.py", "_connect"),
     # The pause that lets the database's thread have the interpreter lock: some tens of microseconds a turn, and only of a busy loop.
-    ("time.sleep", "storage/handoff.py", "_turn_over"),
+    ("time.sleep", "storage/handoff.py", "_pause"),
 )
 """Calls that may block the loop for a moment: the call, and the file and the function below which it may."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from rich.console import Console
@@ -37,24 +39,47 @@ class Benchmarks(Protocol):
     SUITES: Mapping[str, str]
     """What each suite measures, by its name."""
 
-    def run(self, suites: Sequence[str] | None, *, quick: bool, progress: Callable[[str], None]) -> Sequence[Row]:
+    def run(self, suites: Sequence[str] | None, *, scale: str, progress: Callable[[str], None]) -> Sequence[Row]:
         """Run these suites, or all; `progress` is told what is being measured."""
         ...
 
+    def draw(self, rows: Sequence[Row], folder: Path) -> Sequence[Path]:
+        """Plot them; returns the files written."""
+        ...
 
-def run_bench(suites: Sequence[str], *, quick: bool, as_json: bool) -> ExitCode:
-    """Run suites, print their rows, and say by the exit code whether each target was met."""
+
+def run_bench(suites: Sequence[str], *, quick: bool, full: bool, as_json: bool, plots: Path | None) -> ExitCode:
+    """Run suites, print their rows, and say by the exit code whether each target was met. A suite that is named runs at its full size."""
     benchmarks = _benchmarks()
     unknown = [name for name in suites if name not in benchmarks.SUITES]
     if unknown:
         raise CommandFailed(f"there is no suite {printable(unknown[0])}: there are {', '.join(benchmarks.SUITES)}", ExitCode.USAGE)
-    rows = benchmarks.run(list(suites) or None, quick=quick, progress=_say)
+    if plots is not None:
+        _check_plots()
+    rows = benchmarks.run(list(suites) or None, scale=_scale(suites, quick=quick, full=full), progress=_say)
     if as_json:
         for row in rows:
             write_json_line(_document(row))
     else:
         _show(console(), rows)
+    if plots is not None:
+        for path in benchmarks.draw(rows, plots):
+            _say(f"plotted {path}")
     return ExitCode.OK if all(row.ok for row in rows) else ExitCode.ERROR
+
+
+def _scale(suites: Sequence[str], *, quick: bool, full: bool) -> str:
+    if quick and full:
+        raise CommandFailed("--quick and --full exclude each other", ExitCode.USAGE)
+    if quick:
+        return "quick"
+    return "full" if full or suites else "usual"
+
+
+def _check_plots() -> None:
+    """Before anything is measured, which takes minutes."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise CommandFailed("--plot needs the package matplotlib: pip install 'kizuki[plot]'")
 
 
 def _benchmarks() -> Benchmarks:

@@ -441,16 +441,20 @@ def hook(
     answer_event(tool, Options(db, agent, None if config is None else str(config), deadline))
 
 
-@_command("kizuki bench --quick", "kizuki bench --suite commits --json")
+@_command("kizuki bench --quick", "kizuki bench --suite commits --json", "kizuki bench --full --plot plots")
 def bench(
-    suite: Annotated[list[str] | None, typer.Option("--suite", metavar="NAME", help="Only this suite; may be repeated.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions: a first impression.")] = False,
+    suite: Annotated[
+        list[str] | None, typer.Option("--suite", metavar="NAME", help="Only this suite, at its full size; may be repeated.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes, few repetitions: a first impression.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="All suites with the sizes of a million.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one row of JSON a line.")] = False,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="DIR", help="Write plots there; needs matplotlib, the extra plot.")] = None,
 ) -> None:
     """Measure this machine: run the benchmark suites. Exit code 1 where a target is missed."""
     from .bench import run_bench
 
-    raise typer.Exit(run_bench(suite or [], quick=quick, as_json=as_json))
+    raise typer.Exit(run_bench(suite or [], quick=quick, full=full, as_json=as_json, plots=plot))
 
 
 @_command("kizuki serve --db state.db", "kizuki serve --host 192.0.2.7 --token-file serve.token --allow-host box.example")

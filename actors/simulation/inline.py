@@ -97,16 +97,14 @@ class InlineRunner(Runner):
     def waiting(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def hand_over(self, function: Callable[[sqlite3.Connection], T]) -> asyncio.Future[T]:
+    def hand_over(self, function: Callable[[sqlite3.Connection], T], answer: asyncio.Future[T]) -> None:
         if self._closed:
             raise ValueError("Connection closed")
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        hop = _Hop(future, function, self._fate(), self.written)
+        hop = _Hop(answer, function, self._fate(), self.written)
         self._fate, self.written = self._hooks.fate_of_read, None
         self._line.append(hop)
         if len(self._line) == 1:
             self._begin(hop)
-        return future
 
     async def close(self) -> None:
         """Take no more functions."""

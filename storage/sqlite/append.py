@@ -15,31 +15,34 @@ from ..rows import Row
 from ..writes import Append
 from .chain import MILEPOST_EVERY
 from .folds import load, save
+from .known import Known
 from .openings import open_fresh
 from .pairs import put_pairs
 from .transaction import Transaction
 from .values import run_rows, select_wanted
 
 
-def append_all(tx: Transaction, appends: Sequence[Append], known: dict[Address, Fold]) -> list[StateEvent | None]:
+def append_all(tx: Transaction, appends: Sequence[Append], known: Known) -> list[StateEvent | None]:
     """Record the events, and open what they call for. Results as `Append` says. What is in `known` need not be read, and what was read
     is in it afterwards."""
     run = _begin(tx, appends, known)
     results = record_all(run, appends)
     _write(tx, run)
-    open_fresh(tx, run.touched.values(), max(append.recorded_at_ms for append in appends))
+    known.last_sequence = next(run.sequences) - 1
+    if open_fresh(tx, run.touched.values(), max(append.recorded_at_ms for append in appends)):
+        known.owed = True
     for fold in run.touched.values():
         fold.fresh.clear()
     return results
 
 
-def _begin(tx: Transaction, appends: Sequence[Append], known: dict[Address, Fold]) -> Run:
+def _begin(tx: Transaction, appends: Sequence[Append], known: Known) -> Run:
     concerned = addresses(appends)
     known.update(load(tx.connection, [address for address in concerned if address not in known]))
     folds = {address: known[address] for address in concerned}
     _look_for_watchers(tx.connection, appends, folds)
-    sequences = count(tx.last_sequence() + 1)
-    return Run(tx, folds, _repeats(tx.connection, appends, folds), _seedable(tx.connection, appends, folds), sequences)
+    last = tx.last_sequence() if known.last_sequence is None else known.last_sequence
+    return Run(tx, folds, _repeats(tx.connection, appends, folds), _seedable(tx.connection, appends, folds), count(last + 1))
 
 
 _REPEATS = (
@@ -90,11 +93,27 @@ def _seedable(
     return {pairs[row[0], row[1]]: PairWrite(*row) for row in rows}
 
 
+_INSERT = f"INSERT INTO events ({ROW_COLUMNS})"
+# None of the texts that may be missing is ever blank.
+_VALUES = "(?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, ''), ?, ?, ?, nullif(?, ''), ?, nullif(?, ''))"
+
+
+def _plain(row: Row) -> Row:
+    """The row with nothing in it that `sqlite3` would have to adapt."""
+    sequence, head_id, previous, kind, notifies, actor_type, actor_id, run_id, session_id, occurred, recorded, dedupe, summary, payload = (
+        row
+    )
+    return (
+        sequence, head_id, previous, kind, int(notifies), actor_type, actor_id or "", run_id or "", session_id, occurred, recorded,
+        dedupe or "", summary, payload or "",
+    )  # fmt: skip
+
+
 def _write(tx: Transaction, run: Run) -> None:
     tx.recorded += len(run.rows)
     mileposts = _count(run)
     save(tx.connection, run.folds.values())
-    run_rows(tx.connection, f"INSERT INTO events ({ROW_COLUMNS})", run.rows)
+    run_rows(tx.connection, _INSERT, [_plain(row) for row in run.rows], values=_VALUES)
     run_rows(tx.connection, "INSERT INTO mileposts (head_id, sequence)", mileposts)
     put_pairs(tx.connection, run.seeds.values())
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import assert_never
 
-from ..folds import Fold
-from ..records import Address
 from ..writes import (
     Acknowledge,
     Append,
@@ -33,42 +31,54 @@ from ..writes import (
     moment_ms,
 )
 from . import append, claims, cursors, gateways, housekeeping, links, openings, sessions
+from .known import Known
 from .transaction import Transaction
 
 
-def apply(tx: Transaction, writes: Sequence[Write], known: dict[Address, Fold] | None = None) -> Commit:
+def apply(tx: Transaction, writes: Sequence[Write], known: Known | None = None) -> Commit:
     """Apply the writes; appends that follow one another are recorded in bulk. `known` is what `KnownFolds` gave, and is kept true."""
-    known = {} if known is None else known
+    known = Known() if known is None else known
     results: list[object] = []
     for is_append, run in groupby(writes, key=lambda write: isinstance(write, Append)):
         if is_append:
             results.extend(append.append_all(tx, [write for write in run if isinstance(write, Append)], known))
         else:
             results.extend(_apply_one(tx, write, known) for write in run)
-    owed = tx.connection.execute("SELECT EXISTS (SELECT 1 FROM heads WHERE owed_sequence IS NOT NULL)").fetchone()[0]
-    return Commit(tuple(results), gateways.told_here(tx, moment_ms(writes)), bool(owed), tx.recorded)
+    told = gateways.told_here(tx, moment_ms(writes)) if tx.opened else ()
+    return Commit(tuple(results), told, _is_owed(tx, known), tx.recorded)
 
 
-def _apply_one(tx: Transaction, write: Write, known: dict[Address, Fold]) -> object:
+def _is_owed(tx: Transaction, known: Known) -> bool:
+    if known.owed is None:
+        known.owed = bool(tx.connection.execute("SELECT EXISTS (SELECT 1 FROM heads WHERE owed_sequence IS NOT NULL)").fetchone()[0])
+    return known.owed
+
+
+def _apply_one(tx: Transaction, write: Write, known: Known) -> object:
     _forget(known, write)
     return _applied(tx, write)
 
 
-def _forget(known: dict[Address, Fold], write: Write) -> None:
+def _forget(known: Known, write: Write) -> None:
     """Drop what the write may change behind the folds' back."""
+    known.owed = None
     match write:
-        case Acknowledge() | TakeNotices() | Release() | Reclaim() | TakeHints() | TakeOver():
-            pass  # They move cursors, but add and remove none, and the folds know nothing of hosts and claims.
+        case Acknowledge():
+            for shown in write.shown:  # It adds and removes no cursor, but makes some clean.
+                if shown.target in known:
+                    known[shown.target].all_open = False
+        case TakeNotices() | Release() | Reclaim() | TakeHints() | TakeOver():
+            pass  # They make no cursor clean, they add and remove none, and the folds know nothing of hosts and claims.
         case PutSession():
             known.pop(write.address, None)
         case _:
-            known.clear()
+            known.forget()
 
 
 def _applied(tx: Transaction, write: Write) -> object:  # noqa: C901 - one line per kind of write
     match write:
         case Append():
-            return append.append_all(tx, [write], {})[0]
+            return append.append_all(tx, [write], Known())[0]
         case PutSession():
             return sessions.put(tx, write)
         case ResetSession():

@@ -2,6 +2,7 @@
 
 The chain leads backwards, and a reader wants what comes after a version. So every 64th event of a session is a milepost: the right
 milepost, found by its index, is the place from which to walk back, over no more links than there are events to give, and 63.
+Where the log has not much else between those events, to scan it up to that milepost is faster than the walk.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from ..events import EVENT_COLUMNS, to_event
 from ..records import Address, StateEvent
 
 MILEPOST_EVERY = 64
+SCANNED_PER_LINK = 20
+"""A row that is passed over takes less than a twentieth of the time of a link."""
 
 _WALK = """
 WITH RECURSIVE chain(sequence, previous) AS (
@@ -22,6 +25,10 @@ WITH RECURSIVE chain(sequence, previous) AS (
 """
 _AFTER = (
     f"{_WALK} SELECT {EVENT_COLUMNS} FROM chain CROSS JOIN events e ON e.sequence = chain.sequence ORDER BY chain.sequence LIMIT :limit"
+)
+_SCAN = (
+    f"SELECT {EVENT_COLUMNS} FROM events e WHERE e.sequence > :after AND e.sequence <= :start AND e.head_id = :head "
+    "ORDER BY e.sequence LIMIT :limit"
 )
 _FIRST = f"{_WALK} SELECT min(sequence) FROM chain"
 _DELETE = f"{_WALK} DELETE FROM events WHERE sequence IN (SELECT sequence FROM chain)"
@@ -36,8 +43,9 @@ def events_after(
     if after >= last_sequence:
         return ()
     start = _milepost(connection, head_id, after, mileposts=-(-limit // MILEPOST_EVERY)) or last_sequence
-    rows = connection.execute(_AFTER, {"start": start, "after": after, "links": -1, "limit": limit})
-    return tuple(to_event(address, row) for row in rows)
+    is_near = start - after <= SCANNED_PER_LINK * (limit + MILEPOST_EVERY)
+    bounds = {"start": start, "after": after, "links": -1, "limit": limit, "head": head_id}
+    return tuple(to_event(address, row) for row in connection.execute(_SCAN if is_near else _AFTER, bounds))
 
 
 def newest_events(connection: sqlite3.Connection, address: Address, last_sequence: int, limit: int) -> tuple[StateEvent, ...]:

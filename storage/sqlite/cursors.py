@@ -114,8 +114,9 @@ def _whose(tx: Transaction) -> dict[str, object]:
 
 
 def _replay(tx: Transaction, pairs: Sequence[Pair]) -> None:
-    """A replay is no opening: the cursors' expiry stays."""
-    put_pairs(tx.connection, [write_of(pair, replay(pair.positions), pair.renewed_at) for pair in pairs])
+    """A replay is no opening: the cursors' expiry stays. Most pairs are pinned where they should be, and nothing is written of those."""
+    moved = [(pair, positions) for pair in pairs if (positions := replay(pair.positions)) != pair.positions]
+    put_pairs(tx.connection, [write_of(pair, positions, pair.renewed_at) for pair, positions in moved])
     tx.opened.extend(pair.opened for pair in pairs)
 
 

@@ -33,7 +33,7 @@ _ON_HEAD = f"ON CONFLICT (head_id) DO UPDATE SET {_overwriting(_HEAD_COLUMNS.rem
 # What an event moves is in no index, and to write that alone takes a third of the time.
 _MOVE_HEAD = (
     "UPDATE heads SET last_sequence = v.column2, recorded_at = v.column3, event_count = v.column4, latest_actor = v.column5, "
-    "latest_sequence = v.column6, other_actor = v.column7, other_sequence = v.column8 FROM ("
+    "latest_sequence = v.column6, other_actor = CASE WHEN v.column8 > 0 THEN v.column7 END, other_sequence = v.column8 FROM ("
 )
 _MOVE_HEAD_TO = ") v WHERE heads.head_id = v.column1"
 _PUT_SESSION = f"INSERT INTO sessions (head_id, session_key, agent_id, {_SESSION_COLUMNS})"
@@ -76,7 +76,12 @@ def save_heads(connection: sqlite3.Connection, folds: Sequence[Fold]) -> None:
 
 
 def _move_heads(connection: sqlite3.Connection, folds: Sequence[Fold]) -> None:
-    rows = [(fold.head_id, fold.last_sequence, fold.recorded_at, fold.event_count, *fold.latest) for fold in folds]
+    rows = []
+    for fold in folds:
+        actor, sequence, other_actor, other_sequence = fold.latest
+        rows.append(
+            (fold.head_id, fold.last_sequence, fold.recorded_at, fold.event_count, actor, sequence, other_actor or "", other_sequence)
+        )
     run_rows(connection, _MOVE_HEAD, rows, _MOVE_HEAD_TO)
     for fold in folds:
         fold.head_moved = False

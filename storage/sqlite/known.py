@@ -15,22 +15,36 @@ from ..records import Address
 KNOWN_MAX = 4_096
 
 
+class Known(dict[Address, Fold]):
+    """Folds by address, and what else need not be read again."""
+
+    last_sequence: int | None = None
+    """The highest ever given out; None: not known."""
+    owed: bool | None = None
+    """Whether openings are owed, to whomever; None: not known."""
+
+    def forget(self) -> None:
+        """Know nothing any more."""
+        self.clear()
+        self.last_sequence = self.owed = None
+
+
 class KnownFolds:
-    """The folds that the last appends left behind, by address."""
+    """What the last appends left behind."""
 
     def __init__(self) -> None:
-        self._folds: dict[Address, Fold] = {}
+        self._folds = Known()
         self._data_version: int | None = None
 
-    def take(self, connection: sqlite3.Connection) -> dict[Address, Fold]:
+    def take(self, connection: sqlite3.Connection) -> Known:
         """All of them, for the write transaction that has begun; they are given back when it is committed, or lost with it."""
         version: int = connection.execute("PRAGMA data_version").fetchone()[0]
-        folds, self._folds = self._folds, {}
+        folds, self._folds = self._folds, Known()
         if version == self._data_version:
             return folds
         self._data_version = version
-        return {}
+        return Known()
 
-    def give_back(self, folds: dict[Address, Fold]) -> None:
+    def give_back(self, folds: Known) -> None:
         """Keep what a committed transaction knows, unless it has become too much."""
-        self._folds = folds if len(folds) <= KNOWN_MAX else {}
+        self._folds = folds if len(folds) <= KNOWN_MAX else Known()

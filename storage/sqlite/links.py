@@ -12,6 +12,7 @@ from ..rows import Row
 from ..writes import LinkPut, LinkSource, PutLink, RecordUpstream, UpstreamRecorded
 from .append import append_all
 from .folds import load_one, save
+from .known import Known
 from .transaction import Transaction
 from .values import run_rows
 
@@ -53,7 +54,7 @@ def put(tx: Transaction, write: PutLink) -> LinkPut:
         return LinkPut(to_record(fold, row), None)
     tx.connection.execute("DELETE FROM links WHERE head_id = ?", (fold.head_id,))
     _insert(tx.connection, fold.head_id, write.link, write.marker, (), write.now_ms)
-    (event,) = append_all(tx, [write.event], {})
+    (event,) = append_all(tx, [write.event], Known())
     return LinkPut(to_record(load_one(tx.connection, write.address), row), event)
 
 
@@ -84,7 +85,7 @@ def record(tx: Transaction, write: RecordUpstream) -> UpstreamRecorded:
     head_id = _still_there(tx.connection, write.link)
     if head_id is None:
         return UpstreamRecorded(applied=False)
-    events = append_all(tx, write.events, {}) if write.events else []
+    events = append_all(tx, write.events, Known()) if write.events else []
     if write.removes or write.renews:
         tx.connection.execute("DELETE FROM links WHERE head_id = ?", (head_id,))
     else:

@@ -26,26 +26,31 @@ _CLEAN = (
 )
 
 
-def open_fresh(tx: Transaction, folds: Iterable[Fold], now_ms: int) -> None:
-    """Open the notices that the folds' fresh events call for (rule 4.3), or owe them."""
-    touched = {fold.head_id: fold for fold in folds if fold.fresh and fold.owed is None}
+def open_fresh(tx: Transaction, folds: Iterable[Fold], now_ms: int) -> bool:
+    """Open the notices that the folds' fresh events call for (rule 4.3), or owe them; gives whether some are owed."""
+    touched = {fold.head_id: fold for fold in folds if fold.fresh and fold.owed is None and not fold.all_open}
     if not touched:
-        return
+        return False
     clean = tx.connection.execute(_CLEAN, (json.dumps(list(touched)), tx.openings_left + 1)).fetchall()
     _open_clean(tx, touched, clean[: tx.openings_left], now_ms)
     if len(clean) > tx.openings_left:
         tx.openings_left = 0
         _owe_all(tx.connection, list(touched.values()))
-    else:
-        tx.openings_left -= len(clean)
+        return True
+    tx.openings_left -= len(clean)
+    return False
 
 
 def _open_clean(tx: Transaction, touched: dict[int, Fold], clean: Sequence[tuple[int, int, int, str]], now_ms: int) -> None:
     writes = []
+    for fold in touched.values():
+        fold.all_open = True
     for target_id, watcher_id, last_seen, watcher in clean:
         fold = touched[target_id]
         pin = first_material(fold.fresh, watcher, last_seen)
-        if pin is not None:
+        if pin is None:
+            fold.all_open = False
+        else:
             writes.append(PairWrite(watcher_id, target_id, last_seen, pin, now_ms))
             tx.opened.append(Opened(watcher, fold.address))
     put_pairs(tx.connection, writes)
@@ -54,6 +59,7 @@ def _open_clean(tx: Transaction, touched: dict[int, Fold], clean: Sequence[tuple
 def _owe_all(connection: sqlite3.Connection, folds: Sequence[Fold]) -> None:
     """All of them, also those that were done in time: `open_owed` finds nothing there and clears them."""
     for fold in folds:
+        fold.all_open = False
         for event in fold.fresh:
             fold.owed = owe(fold.owed, event)
     save_heads(connection, folds)

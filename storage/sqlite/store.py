@@ -12,7 +12,6 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ..connection import Connection
 from ..errors import StoreError
-from ..folds import Fold
 from ..records import (
     Address,
     Cursor,
@@ -35,7 +34,7 @@ from . import follow, links, reads, views
 from .apply import apply
 from .files import open_for_reading, open_for_writing
 from .gateways import neighbours, register
-from .known import KnownFolds
+from .known import Known, KnownFolds
 from .presence import Presence
 from .transaction import Transaction, roll_back, store_error, transact
 from .writer_lock import WriterLock
@@ -103,7 +102,7 @@ class SqliteStore:
             raise StoreError("the store is closed") from error
 
     def _transact(self, connection: sqlite3.Connection, writes: Sequence[Write], busy_timeout_s: float) -> Commit:
-        def work() -> tuple[Commit, dict[Address, Fold]]:
+        def work() -> tuple[Commit, Known]:
             known = self._known.take(connection)
             return apply(Transaction(connection, self._new_session_id, self._presence), writes, known), known
 

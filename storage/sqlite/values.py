@@ -16,8 +16,7 @@ ROWS_FEW = 64
 
 
 @lru_cache(maxsize=1024)
-def _statement(head: str, rows: int, columns: int, tail: str) -> str:
-    row = f"({','.join('?' * columns)})"
+def _statement(head: str, rows: int, row: str, tail: str) -> str:
     return f"{head} VALUES {','.join([row] * rows)} {tail}"
 
 
@@ -29,14 +28,24 @@ def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
         start += size
 
 
-def run_rows(connection: sqlite3.Connection, head: str, rows: Sequence[Row], tail: str = "") -> None:
-    """`head VALUES (…), (…) tail`, as many statements as the rows need."""
+@lru_cache(maxsize=64)
+def _placeholders(columns: int) -> str:
+    return f"({','.join('?' * columns)})"
+
+
+def run_rows(connection: sqlite3.Connection, head: str, rows: Sequence[Row], tail: str = "", *, values: str | None = None) -> None:
+    """`head VALUES (…), (…) tail`, as many statements as the rows need. `values` is one row's, if it is more than question marks.
+
+    `sqlite3` takes plain integers, floats and texts at once, but looks for an adapter, in vain, for everything else: a None, a boolean or
+    a member of an enumeration costs three times as much.
+    """
     for chunk in _chunks(rows):
-        connection.execute(_statement(head, len(chunk), len(chunk[0]), tail), list(chain.from_iterable(chunk)))
+        row = _placeholders(len(chunk[0])) if values is None else values
+        connection.execute(_statement(head, len(chunk), row, tail), list(chain.from_iterable(chunk)))
 
 
 def select_wanted(connection: sqlite3.Connection, columns: str, rows: Sequence[Row], query: str, *further: object) -> Iterator[Row]:
     """Run `query`, which joins the table `wanted(columns)` that holds the rows; `further` are the parameters after those."""
     for chunk in _chunks(rows):
-        sql = _statement(f"WITH wanted({columns}) AS (", len(chunk), len(chunk[0]), f") {query}")
+        sql = _statement(f"WITH wanted({columns}) AS (", len(chunk), _placeholders(len(chunk[0])), f") {query}")
         yield from connection.execute(sql, [*chain.from_iterable(chunk), *further])

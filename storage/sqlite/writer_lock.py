@@ -81,9 +81,11 @@ class WriterLock:
             return False
 
     def _name(self) -> Path:
+        """Made once: it is looked at for each transaction, and to make it takes longer than the look."""
         if self._resolved is None:
-            self._resolved = self._path.resolve()
-        return self._resolved.with_name(f"{self._resolved.name}-writer")
+            resolved = self._path.resolve()
+            self._resolved = resolved.with_name(f"{resolved.name}-writer")
+        return self._resolved
 
 
 def _locked(file: int) -> bool:

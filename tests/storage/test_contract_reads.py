@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kizuki.storage import Store
+from kizuki.storage.sqlite.chain import SCANNED_PER_LINK
 from kizuki.storage.writes import PruneEvents
 from tests.storage.writing import CHILD, MAIN, NOW, SECOND, commit, event, record, sequences, watch
 
@@ -17,9 +18,11 @@ async def record_long(store: Store) -> list[int]:
     return [sequence for number, sequence in enumerate(got) if number % 3]
 
 
+@pytest.mark.parametrize("scanned_per_link", [0, SCANNED_PER_LINK])
 @pytest.mark.parametrize("limit", [1, 63, 64, 65, 200])
-async def test_the_changes_after_any_version(store: Store, limit: int) -> None:
-    """Rule 5.1: the events after a version, ascending, at most the limit; `more` says whether others follow."""
+async def test_the_changes_after_any_version(store: Store, limit: int, scanned_per_link: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule 5.1: the events after a version, ascending, at most the limit; `more` says whether others follow; looked for either way."""
+    monkeypatch.setattr("kizuki.storage.sqlite.chain.SCANNED_PER_LINK", scanned_per_link)
     kept = await record_long(store)
     for since in [*range(0, LONG, 37), kept[-2], kept[-1], kept[-1] + 1]:
         wanted = [sequence for sequence in kept if sequence > since]

@@ -12,7 +12,7 @@ import pytest_asyncio
 from kizuki.storage import Store, StoreError, open_store
 from kizuki.storage.folds import Fold
 from kizuki.storage.records import Address, SessionDraft, Shown, StateEvent
-from kizuki.storage.sqlite.known import KNOWN_MAX, KnownFolds
+from kizuki.storage.sqlite.known import KNOWN_MAX, Known, KnownFolds
 from kizuki.storage.writes import Acknowledge, Append, DeleteSession, ExpireHeads, PutSession, Unwatch, Watch, Write
 
 TARGET = Address("agent:main:subagent:child", "main")
@@ -118,6 +118,30 @@ async def test_an_acknowledgement_between_events(store: Store) -> None:
     assert [pair.target for pair in done.opened] == [TARGET]
 
 
+async def test_a_watcher_that_comes_later(store: Store) -> None:
+    """Rule 4.3: a session all of whose notices are open opens one for a cursor that is put on it later, by a watch or by a spawn."""
+    other, parent = Address("agent:main:other", "main"), Address("agent:main:parent", "main")
+    await commit(store, human_turn())
+    await commit(store, Watch(other, SessionDraft("other"), TARGET, SessionDraft("subagent"), 1))
+    opened = (await store.commit([human_turn()], busy_timeout_s=5.0)).opened
+    assert [pair.watcher for pair in opened] == [other.session_key]
+    spawned = human_turn()._replace(kind="child_spawned", notifies=False, actor_type="agent", actor_id=parent.session_key, seeds=parent)
+    await commit(store, spawned)
+    opened = (await store.commit([human_turn()], busy_timeout_s=5.0)).opened
+    assert [pair.watcher for pair in opened] == [parent.session_key]
+
+
+async def test_a_watcher_that_acted_itself(store: Store) -> None:
+    """Rule 4.6: the watcher's own event opens nothing, and the next one by another actor does, although nothing was read anew."""
+    await test_an_acknowledgement_between_events(store)
+    pending = await store.pending(WATCHER.session_key, limit=None, excluding=())
+    shown = tuple(Shown(cursor.target, cursor.positions.last_seen, cursor.positions.notified) for cursor in pending.cursors)
+    await commit(store, Acknowledge(WATCHER.session_key, shown, 2))
+    own = human_turn()._replace(actor_type="agent", actor_id=WATCHER.session_key)
+    assert (await store.commit([own], busy_timeout_s=5.0)).opened == ()
+    assert len((await store.commit([human_turn()], busy_timeout_s=5.0)).opened) == 1
+
+
 async def test_a_refused_transaction_leaves_no_memory(store: Store) -> None:
     """What a transaction that failed had changed in memory is forgotten with it."""
     with pytest.raises(StoreError):
@@ -131,8 +155,8 @@ def test_what_is_known_is_bounded() -> None:
     with sqlite3.connect(":memory:") as connection:
         known = KnownFolds()
         known.take(connection)
-        folds = {Address(str(number), "main"): Fold(Address(str(number), "main")) for number in range(KNOWN_MAX + 1)}
-        known.give_back(dict(list(folds.items())[:-1]))
+        folds = Known({Address(str(number), "main"): Fold(Address(str(number), "main")) for number in range(KNOWN_MAX + 1)})
+        known.give_back(Known(list(folds.items())[:-1]))
         assert len(known.take(connection)) == KNOWN_MAX
         known.give_back(folds)
         assert known.take(connection) == {}
