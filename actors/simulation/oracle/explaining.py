@@ -90,11 +90,11 @@ def _problems(draft: Draft, now: Circumstances) -> Iterator[Problem]:
         yield "1 (nothing invented)", f"nobody asked for {event}"
     yield from _wrong_log(draft, now)
     yield from _wrong_heads(draft, now)
-    for pair in draft.change.cursors | draft.cursors.keys():
+    for pair in sorted(draft.change.cursors | draft.cursors.keys()):
         problem = _wrong_cursor(draft, pair, now)
         if problem:
             yield problem
-    for address in draft.change.rows | draft.rows.keys():
+    for address in sorted(draft.change.rows | draft.rows.keys()):
         problem = _wrong_row(address, draft.row(address), draft.change.after.rows.get(address), now)
         if problem:
             yield problem
@@ -124,7 +124,7 @@ def _wrong_heads(draft: Draft, now: Circumstances) -> Iterator[Problem]:
     for event in draft.change.gone:
         if event.address not in draft.deleted:
             tops[event.address] = max(tops.get(event.address, 0), event.sequence)
-    for address in draft.change.heads | draft.heads.keys() | tops.keys():
+    for address in sorted(draft.change.heads | draft.heads.keys() | tops.keys()):
         expected = draft.head(address)
         expected = expected._replace(pruned=max(expected.pruned, tops.get(address, 0)))
         observed = draft.change.after.heads.get(address)
