@@ -525,6 +525,8 @@ def simulate(
     from .simulate import run_list, run_simulate
 
     if faults is not None:
+        if scenario is not None or list_them or report is not None:
+            raise typer.BadParameter("it plays histories of its own, without SCENARIO, --list and --report", param_hint="--faults")
         from .simulate_faults import run_search
 
         raise typer.Exit(run_search(faults, seeds, long=long, as_json=as_json))

@@ -83,6 +83,8 @@ def _check_writable(report: Path | None) -> None:
     """Before the work is done rather than after it."""
     if report is not None and not report.absolute().parent.is_dir():
         raise CommandFailed(f"--report: there is no folder {printable(report.absolute().parent)}", ExitCode.USAGE)
+    if report is not None and report.is_dir():
+        raise CommandFailed(f"--report: {printable(report)} is a folder: name a file", ExitCode.USAGE)
 
 
 def _write_report(path: Path, scenario: Scenario, runs: Sequence[Run]) -> None:

@@ -194,6 +194,8 @@ def parse_scenario(name: str, text: str) -> Scenario:
         raise ScenarioError("the file", f"it is no TOML: {error}") from error
     except RecursionError:
         raise ScenarioError("the file", "it is nested too deeply") from None
+    except ValueError:  # of `int`, which reads no more than 4,300 digits
+        raise ScenarioError("the file", "it is no TOML that can be read: a number has too many digits") from None
     return _Reader(name, text, top).scenario()
 
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from .places import ScenarioError
 from .scenario import BYTES_MAX, Scenario, parse_scenario
 
 
@@ -28,4 +29,13 @@ def load_scenario(name: str) -> Scenario:
     if not path.is_file():
         raise ScenarioNotFound(name)
     with path.open("rb") as file:
-        return parse_scenario(path.stem, file.read(BYTES_MAX + 1).decode("utf-8", "replace"))
+        content = file.read(BYTES_MAX + 1)
+    return parse_scenario(path.stem, _text(content))
+
+
+def _text(content: bytes) -> str:
+    """TOML is UTF-8; what was cut off is too long anyway, and said to be."""
+    try:
+        return content.decode("utf-8", "strict" if len(content) <= BYTES_MAX else "replace")
+    except UnicodeDecodeError as error:
+        raise ScenarioError("the file", f"it is no UTF-8: byte {error.start + 1} is 0x{content[error.start]:02x}") from None

@@ -51,6 +51,7 @@ WRONG = [
     (TOP + AGENT + (PERSON + "per_hour = 1\n") * 2, "people[2].name: it is 'Ana': each needs a name of its own"),
     (TOP + AGENT + '[polling]\nevery = "0s"\n', "polling.every: it is '0s': that would be all the time"),
     (TOP + AGENT + GATEWAY + 'dies = ["1m", "2m"]\n', "gateways[1].dies: it is ['1m', '2m']: a gateway that is not started again"),
+    (TOP + "x = " + "9" * 5_000, "the file: it is no TOML that can be read: a number has too many digits"),
     ("x = " + "[" * 5_000 + "]" * 5_000, "the file: it is nested too deeply"),
 ]  # fmt: skip
 

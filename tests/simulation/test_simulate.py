@@ -161,11 +161,16 @@ def test_list(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
 def test_what_cannot_be_played(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Exit codes: 3 for what is not there, 2 for a scenario that is wrong, a missing name or a report that has no place."""
     (tmp_path / "wrong.toml").write_text('title = "T"\nlasts = "soon"\n')
+    (tmp_path / "latin.toml").write_bytes('title = "é"\n'.encode("latin-1"))
     for code, says, arguments in (
         (3, "the shipped ones are afternoon", ["no-such"]),
         (2, "lasts: it is 'soon'", [tmp_path / "wrong.toml"]),
+        (2, "it is no UTF-8: byte 10 is 0xe9", [tmp_path / "latin.toml"]),
         (2, "--list", []),
+        (2, "histories of its own", ["takeover", "--faults", "all"]),
+        (2, "histories of its own", ["--faults", "all", "--list"]),
         (2, "there is no folder", ["takeover", "--report", tmp_path / "nowhere" / "r.html"]),
+        (2, "is a folder", ["takeover", "--report", tmp_path]),
     ):
         found, out, err = ended(capsys, monkeypatch, *arguments)
         assert (found, out) == (code, "")
