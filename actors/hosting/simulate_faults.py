@@ -38,10 +38,11 @@ def run_search(faults: str, seeds: str, *, long: bool, as_json: bool, processes:
         figures = search(numbers, kinds, long=long, processes=processes, progress=advance)
     wall_s = time.perf_counter() - started
     if as_json:
-        write_json({**figures.document(), "wallS": round(wall_s, 1)})
+        again = [_again(failure.seed, kinds, long=long) for failure in figures.failures]
+        write_json({**figures.document(), "again": again, "wallS": round(wall_s, 1)})
     else:
         _show(console(), figures, wall_s)
-        _explain(console(), figures, faults, kinds, long=long)
+        _explain(console(), figures, kinds, long=long)
     return ExitCode.ERROR if figures.failures else ExitCode.OK
 
 
@@ -95,20 +96,25 @@ def _show(output: Console, figures: Figures, wall_s: float) -> None:
     output.print(verdict, text(f"in {wall_s:.1f} s, {rate:,.1f} seeds a second", "dim"))
 
 
-def _explain(output: Console, figures: Figures, faults: str, kinds: tuple[FaultKind, ...], *, long: bool) -> None:
+def _explain(output: Console, figures: Figures, kinds: tuple[FaultKind, ...], *, long: bool) -> None:
     for failure in figures.failures[:SHRUNK_MAX]:
-        _say(output, failure, faults, long=long)
+        _say(output, failure, kinds, long=long)
         with Disk() as disk:
             _show_shrunk(output, shrink(history_of(failure.seed, kinds, long=long), failure.rule, disk), whole=figures.histories == 1)
     for failure in figures.failures[SHRUNK_MAX:]:
-        _say(output, failure, faults, long=long)
+        _say(output, failure, kinds, long=long)
 
 
-def _say(output: Console, failure: Failure, faults: str, *, long: bool) -> None:
+def _again(seed: int, kinds: tuple[FaultKind, ...], *, long: bool) -> str:
+    """What plays the seed again, to be typed as it is."""
+    faults = "all" if kinds == FAULT_KINDS else ",".join(kinds) or "none"
+    return f"kizuki simulate --faults {faults} --seeds {seed}..{seed}{' --long' if long else ''}"
+
+
+def _say(output: Console, failure: Failure, kinds: tuple[FaultKind, ...], *, long: bool) -> None:
     output.print()
     output.print(text(f"seed {failure.seed}", "bold red"), text(failure.problem))
-    command = f"kizuki simulate --faults {faults} --seeds {failure.seed}..{failure.seed}{' --long' if long else ''}"
-    output.print(text(f"again, with a trace: {command}", "dim"))
+    output.print(text(f"again, with a trace: {_again(failure.seed, kinds, long=long)}", "dim"))
 
 
 def _show_shrunk(output: Console, shrunk: Shrunk, *, whole: bool) -> None:

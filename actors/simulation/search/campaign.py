@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -50,10 +51,11 @@ def search(
 def _results(seeds: range, kinds: Sequence[FaultKind], long: bool, processes: int) -> Iterator[Iterator[Figures]]:
     work = partial(play_seeds, kinds=tuple(kinds), long=long)
     size = 1 if long else SHORT_PER_TASK
-    tasks = [seeds[start : start + size] for start in range(0, len(seeds), size)]
-    if processes == 1 or len(tasks) == 1:
+    tasks = (seeds[start : start + size] for start in range(0, len(seeds), size))
+    if processes == 1 or len(seeds) <= size:
         yield map(work, tasks)
         return
     # A fresh interpreter for each: a fork would copy whatever threads and locks the caller has.
-    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+    # Ctrl-C reaches them all; the one that asked ends the others, and they have nothing to say about it.
+    with multiprocessing.get_context("spawn").Pool(processes, signal.signal, (signal.SIGINT, signal.SIG_IGN)) as pool:
         yield pool.imap_unordered(work, tasks)
