@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -32,6 +33,14 @@ def test_no_rule_is_broken_under_faults() -> None:
     assert figures.counts["crashes"] > len(SAMPLE)
     assert figures.counts["notices shown"] > 2 * len(SAMPLE)
     assert len(figures.struck) >= 12
+
+
+def test_a_gateway_dies_while_another_starts() -> None:
+    """Rule 8.2: what becomes free after a starting gateway has looked who is dead is taken over as it is pinned, not replayed."""
+    with Disk() as disk:
+        outcome = play(short_history(1888), disk, traced=True)
+    assert outcome.problem is None
+    assert "crash before its commit" in outcome.trace.split("fault CommitSlow")[1].split("open as gateway 3")[0]
 
 
 def test_most_kills_land_between_commit_and_reply() -> None:
@@ -122,6 +131,15 @@ def test_the_command_says_how_to_play_a_failing_seed_again(capsys: pytest.Captur
     assert "kizuki simulate --faults none --seeds 1..1" in printed
     assert "rule 1.11" in printed
     assert "operations and 0 faults are enough" in printed
+
+
+def test_the_way_to_play_it_again_can_be_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    """However the kinds of faults were written; among JSON, too."""
+    from kizuki.actors.hosting.simulate_faults import run_search
+
+    with MUTATIONS["head_stays_behind"].applied():
+        assert run_search("wake, crash", "1", long=False, as_json=True, processes=1) == 1
+    assert json.loads(capsys.readouterr().out)["again"] == ["kizuki simulate --faults crash,wake --seeds 1..1"]
 
 
 def test_what_to_search_is_checked() -> None:

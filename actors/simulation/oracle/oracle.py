@@ -42,6 +42,7 @@ class Oracle(Answers, Observer):
     def starting(self, name: str) -> None:
         """A gateway is being started: it may pin anew until it has (rule 4.11)."""
         self._starting[name] = self.now.number
+        self.waking.starts(name, [process for process in self._world.processes if process.alive])
 
     def start_failed(self, name: str) -> None:
         """It could not."""

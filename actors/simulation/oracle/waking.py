@@ -36,6 +36,8 @@ class Waking:
         self._owed_since: dict[str, int] = {}
         self._hosts: dict[str, tuple[Process | None, int]] = {}
         """The gateway that is certainly the host, or None while that is open, and since when."""
+        self._beside: dict[str, tuple[Process, ...]] = {}
+        """Who was alive when a gateway began to start."""
         self._last: dict[str, tuple[Process, int]] = {}
         self._last_pending: dict[str, int] = {}
         self.hints_get_lost = False
@@ -83,9 +85,14 @@ class Waking:
         """Whether this gateway certainly hosts the watcher."""
         return watcher in self._hosts and self._hosts[watcher][0] is process
 
+    def starts(self, name: str, living: Iterable[Process]) -> None:
+        """A gateway begins to start beside these."""
+        self._beside[name] = tuple(living)
+
     def is_left_to(self, process: Process, watcher: str) -> bool:
-        """Whether certainly no other living gateway hosts the watcher."""
-        if watcher not in self._hosts or not _others(process):
+        """Whether certainly no other living gateway hosts the watcher, nor one that died while the process started: a start looks once
+        who is dead, and what becomes free after that is taken over like any other time, as it is pinned."""
+        if watcher not in self._hosts or not (_others(process) or self._beside.get(process.name)):
             return True
         return self._hosts[watcher][0] is process
 
