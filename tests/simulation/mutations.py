@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kizuki.actors import claims as claims_in_memory
+from kizuki.actors import drafts, system, turns, wakes
 from kizuki.actors import notices as actor_notices
-from kizuki.actors import system, turns, wakes
 from kizuki.actors.messages import AcknowledgeShown
 from kizuki.storage import heads, pairs, positions, recording
 from kizuki.storage.records import Positions
@@ -209,6 +209,20 @@ def dedupe_ignored(patch: Patch) -> None:
 
     broken = type("Broken", (), {"append_all": staticmethod(append_all)})
     patch.setattr(apply, "append", broken)
+
+
+@mutation
+def occurred_long_ago(patch: Patch) -> None:
+    """A person's turn is said to have occurred a minute before it did."""
+    given = drafts.occurrence_ms
+    patch.setattr(drafts, "occurrence_ms", lambda value, now_ms: given(value, now_ms) - 60_000)
+
+
+@mutation
+def recorded_too_early(patch: Patch) -> None:
+    """Retention is told of a moment five seconds before the event was recorded."""
+    row = recording._event_row
+    patch.setattr(recording, "_event_row", lambda fold, append, number, own_id, at_ms: row(fold, append, number, own_id, at_ms - 5_000))
 
 
 @mutation

@@ -200,7 +200,12 @@ class Record(Effect):
         """Whether the event is what this records."""
         told = (event.address, event.kind, event.summary, event.actor_type, event.actor_id, event.run_id, event.dedupe_key)
         mine = (self.address, self.kind, self.summary, self.actor_type, self.actor_id, self.run_id, self.dedupe_key)
-        return told == mine and event.payload_json == self.payload_json
+        return told == mine and event.payload_json == self.payload_json and self._is_of_now(event)
+
+    def _is_of_now(self, event: Event) -> bool:
+        """Rule 1.7: no host here says when it occurred, so it was while it was asked for; nor is it recorded earlier."""
+        when = cast(When, self.when)
+        return when.earliest_ms <= event.occurred_at <= when.latest_ms and when.earliest_ms <= event.recorded_at
 
     @property
     def subjects(self) -> frozenset[str]:
