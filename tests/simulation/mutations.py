@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kizuki.actors import claims as claims_in_memory
-from kizuki.actors import drafts, system, turns, wakes
+from kizuki.actors import drafts, system, tools, turns, wakes
 from kizuki.actors import notices as actor_notices
 from kizuki.actors.messages import AcknowledgeShown
 from kizuki.storage import heads, pairs, positions, recording
@@ -332,3 +332,13 @@ def busy_host_not_asked_again(patch: Patch) -> None:
 def sub_agents_woken(patch: Patch) -> None:
     """Sub-agents are woken like everybody else."""
     patch.setattr(system, "is_subagent", lambda _key: False)
+
+
+# -- answering -------------------------------------------------------------------------------------------------------------------------
+
+
+@mutation
+def status_tells_another_actor(patch: Patch) -> None:
+    """A delta says that the system did everything."""
+    event_row = tools.event_row
+    patch.setattr(tools, "event_row", lambda event, language: event_row(event, language) | {"actorType": "system"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -91,15 +92,15 @@ class Answers(Book):
             return False
         if since is None:
             return "stateChanges" not in answer
-        kept = [event.sequence for event in self.kept_at(state, address)]
-        after = [sequence for sequence in kept if sequence > since]
+        kept = self.kept_at(state, address)
+        after = [event for event in kept if event.sequence > since]
         changes = answer["stateChanges"]
-        told = ([event["sequence"] for event in changes["events"]], changes["truncated"], changes["historyGap"], "hint" in changes)
         more = len(after) > limit
         return (
-            told == (after[:limit], more, since < pruned, since < pruned)
-            and changes.get("nextChangesSince") == (after[limit - 1] if more else None)
-            and changes.get("earliestAvailableSequence") == (kept[0] if kept else None)
+            (changes["truncated"], changes["historyGap"], "hint" in changes) == (more, since < pruned, since < pruned)
+            and [_without_summary(row) for row in changes["events"]] == [_told(event) for event in after[:limit]]
+            and changes.get("nextChangesSince") == (after[limit - 1].sequence if more else None)
+            and changes.get("earliestAvailableSequence") == (kept[0].sequence if kept else None)
         )
 
     def listed(self, asked: Asked, rows: Sequence[dict[str, Any]]) -> None:
@@ -224,3 +225,19 @@ def _watches(state: Snapshot, watcher: str) -> list[tuple[Address, int, int, int
         for (owner, target), cursor in state.cursors.items()
         if owner == watcher
     )
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """An event as a tool tells it, but for its summary, which is in the gateway's language."""
+    told: dict[str, Any] = {
+        "sequence": event.sequence,
+        "kind": event.kind,
+        "actorType": event.actor_type,
+        "occurredAt": event.occurred_at,
+    }
+    said = {"actorId": event.actor_id, "runId": event.run_id, "payload": json.loads(event.payload_json or "null")}
+    return told | {name: value for name, value in said.items() if value}
+
+
+def _without_summary(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "summary"}
