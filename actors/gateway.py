@@ -166,6 +166,7 @@ class Gateway:
 
     # -- recording: best effort, never a failure of the caller's turn (rule 1.9) -----------------------------------------------
 
+    @operation
     async def spawn(
         self,
         parent: str,
@@ -181,8 +182,9 @@ class Gateway:
         one_of(runtime, "runtime", RUNTIMES)
         spawned_by = parse_address(parent, parent_agent_id)
         report = Spawned(*spawned_by, one_line(run_id, "run_id"), optional_one_line(session_id, "session_id"))
-        return await self._record("spawn", parse_address(child, agent_id), report)
+        return await self._record(parse_address(child, agent_id), report)
 
+    @operation
     async def human_message(
         self,
         key: str,
@@ -209,26 +211,29 @@ class Gateway:
             optional_one_line(dedupe_key, "dedupe_key"),
             _turns(turns),
         )
-        return await self._record("human_message", parse_address(key, agent_id), report)
+        return await self._record(parse_address(key, agent_id), report)
 
+    @operation
     async def goal_changed(
         self, key: str, change: Literal["created", "updated", "cleared"], *, actor: Actor, agent_id: str | None = None
     ) -> StateEvent | None:
         """Record a change of the session's goal by `actor`. None: could not be recorded."""
         if not isinstance(actor, Actor):
             raise InvalidArgument("actor", actor, "it must be Actor.human(...), Actor.agent(key) or Actor.system()")
-        return await self._record("goal_changed", parse_address(key, agent_id), GoalChanged(one_of(change, "change", GOAL_CHANGES), actor))
+        return await self._record(parse_address(key, agent_id), GoalChanged(one_of(change, "change", GOAL_CHANGES), actor))
 
+    @operation
     async def run_ended(
         self, key: str, *, run_id: str, outcome: Literal["ok", "error", "timeout", "cancelled"], agent_id: str | None = None
     ) -> StateEvent | None:
         """Record how a run of the session ended; the run is no longer active. None: could not be recorded."""
         report = RunEnded(one_line(run_id, "run_id"), one_of(outcome, "outcome", OUTCOMES))
-        return await self._record("run_ended", parse_address(key, agent_id), report)
+        return await self._record(parse_address(key, agent_id), report)
 
+    @operation
     async def compacted(self, key: str, *, operation_id: str, agent_id: str | None = None) -> StateEvent | None:
         """Record that the session's history was compacted. None: could not be recorded."""
-        return await self._record("compacted", parse_address(key, agent_id), Compacted(one_line(operation_id, "operation_id")))
+        return await self._record(parse_address(key, agent_id), Compacted(one_line(operation_id, "operation_id")))
 
     @operation
     async def run_started(self, key: str, run_id: str, *, agent_id: str | None = None) -> None:
@@ -450,9 +455,8 @@ class Gateway:
         status = self._system.runs.status(address)
         return Session(*address, record.session_id, record.kind, record.label, record.parent, status)
 
-    async def _record(self, method: str, address: Address, report: Report) -> StateEvent | None:
+    async def _record(self, address: Address, report: Report) -> StateEvent | None:
         """The event in the reader's language, once it is committed; None where it was not to be or could not be recorded."""
-        self._system.check_open(method)
         try:
             event: StateEvent | None = await self._system.session(address).ask(report)
         except (StoreError, ActorDeadError) as error:
