@@ -6,6 +6,7 @@ import asyncio
 import importlib.util
 import inspect
 import os
+import signal
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator
 from types import ModuleType
@@ -41,6 +42,12 @@ MAY_BLOCK = (
 """Calls that may block the loop for a moment: the call, and the file and the function below which it may."""
 
 _THREADS_BEFORE = pytest.StashKey[frozenset[threading.Thread]]()
+
+
+def pytest_configure() -> None:
+    """Let the processes that tests start be interrupted: who runs the tests in the background of a shell has them ignore Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
