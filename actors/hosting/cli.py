@@ -510,7 +510,7 @@ def simulate(
         ),
     ] = None,
     seeds: Annotated[str, typer.Option("--seeds", metavar="N..M", help="Of the histories that --faults plays.")] = "1..1000",
-    long: Annotated[bool, typer.Option("--long", help="Histories of thousands of operations instead of some thirty.")] = False,
+    long: Annotated[bool, typer.Option("--long", help="Histories of hundreds of operations instead of some thirty.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """See what awareness buys a team of agents, before you build one.

@@ -115,9 +115,9 @@ def short_history(seed: int, kinds: Sequence[FaultKind] = FAULT_KINDS) -> Histor
 
 
 def long_history(seed: int, kinds: Sequence[FaultKind] = FAULT_KINDS) -> History:
-    """Thousands of operations on three gateways."""
+    """Hundreds of operations on three gateways, and up to forty crashes."""
     rng = random.Random(f"{seed}/long history")
-    return _history(rng, seed, long_cast(), rng.randint(1_500, 2_500), 3, kinds, crashes_max=40, others_max=80)
+    return _history(rng, seed, long_cast(), rng.randint(400, 800), 3, kinds, crashes_max=40, others_max=80)
 
 
 def _history(
