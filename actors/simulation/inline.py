@@ -19,7 +19,7 @@ from ...storage.records import Neighbours
 from ...storage.runner import Runner
 from ...storage.sqlite.store import SqliteStore
 from ...storage.sqlite.writer_lock import WriterLock
-from ...storage.writes import Commit, TakeHints, Write
+from ...storage.writes import Commit, OpenOwed, TakeHints, Write
 from .disk import Connections
 from .faults import CommitFails
 from .presence import SimulatedPresence
@@ -166,7 +166,9 @@ class SimulatedStore(SqliteStore):
         hooks: StoreHooks,
         new_session_id: Callable[[], str],
         left: AsyncExitStack,
+        openings_max: int,
     ) -> None:
+        self.openings_max = openings_max
         self._runner = InlineRunner(connections.writer, hooks)
         readers = [InlineRunner(connections.reader, hooks) for _ in range(2)]
         # All processes are in this one, and write one after the other: there is no checkpoint beside a commit to be kept out.
@@ -178,12 +180,17 @@ class SimulatedStore(SqliteStore):
         left.push_async_callback(self._runner.run, _give_up, presence)
 
     async def commit(self, writes: Sequence[Write], *, busy_timeout_s: float) -> Commit:
+        writes = [self._sliced(write) for write in writes]
         self._runner.written = lambda commit: self._hooks.committed(writes, commit)
         commit = await super().commit(writes, busy_timeout_s=busy_timeout_s)
         if any(isinstance(write, TakeHints) for write in writes) and self._hooks.loses_hints():
             kept = (() if isinstance(write, TakeHints) else result for write, result in zip(writes, commit.results, strict=True))
             return replace(commit, results=tuple(kept))
         return commit
+
+    def _sliced(self, write: Write) -> Write:
+        """What is owed is opened in slices that are no larger than what a commit opens."""
+        return replace(write, limit=self.openings_max) if isinstance(write, OpenOwed) and write.watcher is None else write
 
     async def neighbours(self) -> Neighbours:
         seen = await super().neighbours()

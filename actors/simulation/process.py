@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ...storage.sqlite.transaction import OPENINGS_MAX
 from ...storage.writes import Commit, Write
 from ..config import GatewayConfig
 from ..errors import DispatchRefused
@@ -64,6 +65,8 @@ class Host:
     dispatch: DispatchScript | None = None
     """None: what is sent is delivered to whom it was sent to."""
     recent_texts: AskTexts | None = None
+    openings_max: int = OPENINGS_MAX
+    """How many notices a commit opens for its events; what is beyond that is owed, and opened by later commits."""
     catalogs: Iterable[Catalog] = ()
 
 
@@ -168,7 +171,7 @@ class Process:
 
     async def _serve(self, opened: asyncio.Future[None]) -> None:
         async with AsyncExitStack() as left:
-            store = SimulatedStore(self._connections, self._presence, self, self.world.new_session_id, left)
+            store = SimulatedStore(self._connections, self._presence, self, self.world.new_session_id, left, self.host.openings_max)
             left.push_async_callback(store.close)
             self._gateway = await left.enter_async_context(running(self._system(store), self._dispatch))
             self.world.started(self)

@@ -36,7 +36,7 @@ from .files import open_for_reading, open_for_writing
 from .gateways import neighbours, register
 from .known import Known, KnownFolds
 from .presence import Presence
-from .transaction import Transaction, roll_back, store_error, transact
+from .transaction import OPENINGS_MAX, Transaction, roll_back, store_error, transact
 from .writer_lock import WriterLock
 
 P = ParamSpec("P")
@@ -47,6 +47,9 @@ READERS = 2
 
 class SqliteStore:
     """See `Store`."""
+
+    openings_max: int = OPENINGS_MAX
+    """How many notices a commit opens for its events; a simulation has fewer, so that some are owed in histories of few watchers."""
 
     def __init__(
         self,
@@ -104,7 +107,7 @@ class SqliteStore:
     def _transact(self, connection: sqlite3.Connection, writes: Sequence[Write], busy_timeout_s: float) -> Commit:
         def work() -> tuple[Commit, Known]:
             known = self._known.take(connection)
-            return apply(Transaction(connection, self._new_session_id, self._presence), writes, known), known
+            return apply(Transaction(connection, self._new_session_id, self._presence, self.openings_max), writes, known), known
 
         with self._lock.held(busy_timeout_s):
             commit, known = transact(connection, work, busy_timeout_s)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kizuki.actors import claims as claims_in_memory
-from kizuki.actors import drafts, system, tools, turns, wakes
+from kizuki.actors import drafts, system, tools, turns, wakes, watcher
 from kizuki.actors import notices as actor_notices
 from kizuki.actors.messages import AcknowledgeShown
 from kizuki.storage import heads, pairs, positions, recording
@@ -168,6 +168,35 @@ def text_not_pinned(patch: Patch) -> None:
 def opening_forgotten(patch: Patch) -> None:
     """A material event opens no notice."""
     patch.setattr(append, "open_fresh", lambda *_: None)
+
+
+# -- openings that are owed --------------------------------------------------------------------------------------------------------
+
+
+@mutation
+def owed_opening_forgotten(patch: Patch) -> None:
+    """What a commit does not open itself is never opened."""
+    patch.setattr(openings, "_owe_all", lambda *_: None)
+
+
+@mutation
+def owed_opening_pinned_at_the_last_event(patch: Patch) -> None:
+    """An opening that is made later is pinned at the last event instead of the first."""
+    patch.setattr(openings, "_pin", lambda _connection, debtor, _pair: debtor.last_sequence)
+
+
+@mutation
+def served_before_what_is_owed(patch: Patch) -> None:
+    """A watcher is served without the notices that are still to be opened for it."""
+
+    async def settle(self: watcher.WatcherActor) -> None:
+        await self._replayed()
+
+    patch.setattr(watcher.WatcherActor, "_settle", settle)
+    patch.setattr(claims, "open_owed", lambda *_: 0)
+
+
+# -- the order ---------------------------------------------------------------------------------------------------------------------
 
 
 @mutation

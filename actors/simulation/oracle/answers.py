@@ -119,7 +119,7 @@ class Answers(Book):
     def watches(self, asked: Asked, watcher: str, told: Sequence[tuple[Address, int, int, int, bool]]) -> None:
         """A watcher's cursors were listed. Raises `Violation`."""
         self.answered(asked)
-        if not any(list(told) == _watches(state, watcher) for state in self.states(asked)):
+        if not any(list(told) == _watches(state, watcher) for state in self.served_states(asked, watcher)):
             raise Violation("4.8", f"{asked.what} was answered with {told}, and there are {_watches(self.now, watcher)}")
 
     def fact(self, asked: Asked, rule: str, told: object, fits: Callable[[Snapshot], bool]) -> None:
@@ -167,7 +167,7 @@ class Answers(Book):
     ) -> None:
         """A call shows these notices, and holds none of them itself. Raises `Violation`."""
         claimed = self.turns.claimed(asked, watcher, takes=limit is not None)
-        check_shown(asked.what, tuple(notices), claimed, self.states(asked), watcher, limit, remaining)
+        check_shown(asked.what, tuple(notices), claimed, self.served_states(asked, watcher), watcher, limit, remaining)
         self.counts["notices shown"] += len(notices)
         if drained:
             self._check_drained(asked, watcher, notices)

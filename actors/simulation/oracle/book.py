@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from .durable import Address, Durable, Event, Snapshot
+from .durable import Address, Durable, Event, Pair, Snapshot
 from .effects import Acknowledge, Effect, News
 from .operations import Asked
 from .turns import Turns
@@ -28,8 +28,9 @@ JUMP_MS: Final = 60_000
 class Book:
     """Asked under which states, and what may still take effect."""
 
-    def __init__(self, *, retention_rows: int, retention_days: float = 30) -> None:
+    def __init__(self, *, retention_rows: int, openings_max: int, retention_days: float = 30) -> None:
         self._retention_rows = retention_rows
+        self._openings_max = openings_max
         self._retention_ms = int(retention_days * DAY_MS)
         self.violation: Exception | None = None
         self.turns = Turns()
@@ -82,6 +83,17 @@ class Book:
             yield state
             if state.number <= asked.since:
                 return
+
+    def served_states(self, asked: Asked, watcher: str) -> Iterator[Snapshot]:
+        """Those of them under which the watcher can be served: what was owed to it when it was asked for is opened by then (rule 1.10)."""
+        states = list(self.states(asked))
+        owed = {pair for pair in states[-1].owed if pair[0] == watcher}
+        return (state for state in states if not any(pair in state.owed and state.owed[pair] == states[-1].owed[pair] for pair in owed))
+
+    @property
+    def owed(self) -> Mapping[Pair, int]:
+        """The openings that are still to be made."""
+        return self.now.owed
 
     def kept_at(self, state: Snapshot, address: Address) -> list[Event]:
         """A session's events, as they were kept in that state."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeVar
 
 K = TypeVar("K")
@@ -80,6 +80,8 @@ class Snapshot:
     cursors: Mapping[Pair, Cursor] = field(default_factory=dict)
     heads: Mapping[Address, Head] = field(default_factory=dict)
     rows: Mapping[Address, Row] = field(default_factory=dict)
+    owed: Mapping[Pair, int] = field(default_factory=dict)
+    """The openings that are still to be made (rule 1.10): where each is to be pinned."""
 
     def pending(self, watcher: str) -> dict[Address, Cursor]:
         """The watcher's open notices, by target."""
@@ -142,6 +144,7 @@ class Durable:
             {(row[0], (row[1], row[2])): Cursor(*row[3:]) for row in cursors},
             {(row[0], row[1]): Head(*row[2:]) for row in heads},
             {(row[0], row[1]): Row(*row[2:]) for row in rows},
+            before.owed,
         )
         return Change(
             before,
@@ -153,8 +156,9 @@ class Durable:
             _changed(before.rows, self.now.rows),
         )
 
-    def keep(self, change: Change) -> None:
-        """Take the change of the log in."""
+    def keep(self, change: Change, owed: Mapping[Pair, int]) -> None:
+        """Take the change of the log in, after which these openings are owed."""
+        self.now = replace(self.now, owed=owed)
         for event in change.gone:
             del self.kept[event.sequence]
             if event.dedupe_key is not None:

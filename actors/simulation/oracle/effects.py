@@ -6,6 +6,7 @@ state before and the rules alone.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol, cast
@@ -87,10 +88,12 @@ class Draft:
         return Draft(self.change, self.news_before, self.first, *parts, self.explained, self.deleted)
 
     def cursor(self, pair: Pair) -> Position | None:
-        """The cursor, if there is one."""
+        """The cursor, if there is one; an opening that is owed counts as made, and renews whenever it is made (rule 1.10)."""
         if pair in self.cursors:
             return self.cursors[pair]
         before = self.change.before.cursors.get(pair)
+        if before is not None and pair in self.change.before.owed:
+            return Position(before.last_seen, self.change.before.owed[pair], 0, sys.maxsize)
         return None if before is None else Position.of(before)
 
     def cursors_where(self, watcher: str | None = None, target: Address | None = None) -> Iterator[tuple[Pair, Position]]:

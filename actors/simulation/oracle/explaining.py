@@ -30,9 +30,13 @@ class Circumstances:
     """The log before the change."""
     first: Mapping[tuple[Address, str, str], Event]
     """The same by dedupe key."""
+    latest_wall_ms: int
+    """The latest that the wall clock can have shown to whoever wrote."""
     retained_from_ms: int
     """What is older may be forgotten."""
     retention_rows: int
+    openings_max: int
+    """How many notices a commit opens before it owes the rest."""
     replaying: bool
     """Whether a gateway has just started, or does not know what it has committed."""
     mentioned: frozenset[Address]
@@ -164,11 +168,40 @@ def _moved_wrongly(draft: Draft, pair: Pair, expected: Position, observed: Curso
         return "4.5", f"last seen is wrong, {name}"
     if observed.material != material:
         return "4.6", f"material is wrong, it should be {material}, {name}"
+    if _is_left_owed(draft, pair, expected, observed, now):
+        return None
     if observed.notified != expected.notified and not _replayed(pair, expected, observed, now):
         return ("4.4" if expected.is_open else "4.3"), f"the notice is pinned wrongly, {name}"
-    if not expected.renewed_from <= observed.renewed_at <= expected.renewed_to:
+    # What opens a notice may be recorded together with what was asked for before the clock jumped back.
+    if not expected.renewed_from <= observed.renewed_at <= max(expected.renewed_to, now.latest_wall_ms):
         return "3.5", f"the expiry begins at the wrong moment, {name}"
     return None
+
+
+def _is_left_owed(draft: Draft, pair: Pair, expected: Position, observed: Cursor, now: Circumstances) -> bool:
+    """Rule 1.10: an opening may be owed for a while, where there were more watchers than a commit opens for, or others are owed already."""
+    if not expected.is_open or observed.is_open:
+        return False
+    owed = draft.change.before.owed
+    return pair in owed or any(target == pair[1] for _, target in owed) or _watched(draft) > now.openings_max
+
+
+def _watched(draft: Draft) -> int:
+    """How many cursors there are on the sessions that got an event."""
+    targets = {event.address for event in draft.change.new}
+    return sum(target in targets for _, target in draft.change.before.cursors.keys() | draft.change.after.cursors.keys())
+
+
+def still_owed(draft: Draft) -> dict[Pair, int]:
+    """The openings that are owed after a change that is explained, and where each is to be pinned (rule 4.3)."""
+    owed = dict(draft.change.before.owed)
+    for pair in draft.change.cursors | draft.cursors.keys():
+        expected, observed = draft.cursor(pair), draft.change.after.cursors.get(pair)
+        if expected is not None and observed is not None and expected.is_open and not observed.is_open:
+            owed[pair] = expected.notified
+        else:
+            owed.pop(pair, None)
+    return owed
 
 
 def _replayed(pair: Pair, expected: Position, observed: Cursor, now: Circumstances) -> bool:

@@ -1,6 +1,6 @@
 """The oracle's front door: told of everything that a host asks and is answered, and of every write, it raises at the first broken rule.
 
-    oracle = Oracle(retention_rows=50_000)
+    oracle = Oracle(retention_rows=50_000, openings_max=256)
     with World(seed, faults, observers=[oracle]) as world:
         oracle.attach(world)
         world.run(story)                # the story tells the oracle what it asks: `asks`, `answered`, ...
@@ -15,7 +15,7 @@ A violation that is found where nobody can catch it, inside the code under test,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ..faults import CommitFails, Fault, HintsLost, ReadFails, WakeFails, WallJump
@@ -23,7 +23,7 @@ from ..observer import Observer
 from .answers import Answers
 from .durable import Address, Change, Event, Pair
 from .effects import NOTIFYING, Drain, Shown
-from .explaining import Circumstances, explain
+from .explaining import Circumstances, explain, still_owed
 from .operations import Asked
 from .violations import Violation
 
@@ -107,7 +107,11 @@ class Oracle(Answers, Observer):
 
     def woken(self, process: Process, session_key: str, reasons: tuple[str, ...]) -> None:  # noqa: ARG002 - what a host makes of them is its own
         self._last_woken = session_key
-        self._guard(self.waking.woken, process, session_key, self.now, self.now_ms)
+        self._guard(self._woken, process, session_key)
+
+    def _woken(self, process: Process, watcher: str) -> None:
+        # A gateway that could not read whether anything is left wakes, for else a notice might be lost.
+        self.waking.woken(process, watcher, self.now, self.now_ms, may_be_for_nothing=self.has_trouble(process.name))
 
     def struck(self, fault: Fault) -> None:
         match fault:
@@ -154,8 +158,8 @@ class Oracle(Answers, Observer):
             calls = self._calls(process)
             effects = [effect for asked in calls for effect in asked.effects if not effect.done]
             # What a drain takes is seen by what it acknowledges, so whatever names its notices comes first.
-            explain(change, sorted(effects, key=lambda effect: isinstance(effect, Drain)), self._circumstances(process, calls))
-            self._take_in(change)
+            draft = explain(change, sorted(effects, key=lambda effect: isinstance(effect, Drain)), self._circumstances(process, calls))
+            self._take_in(change, still_owed(draft))
 
     def _calls(self, process: Process | None) -> list[Asked]:
         """What the process may be doing."""
@@ -172,8 +176,10 @@ class Oracle(Answers, Observer):
             news=self._news,
             kept=self._durable.kept,
             first=self._durable.first,
+            latest_wall_ms=self._latest_wall_ms(),
             retained_from_ms=self._latest_wall_ms() - self._retention_ms,
             retention_rows=self._retention_rows,
+            openings_max=self._openings_max,
             replaying=name in self._starting or self._replays.get(name, 0) > self.now_ms,
             mentioned=frozenset(address for asked in calls for address in asked.mentions),
             session_ids=self._session_ids,
@@ -195,8 +201,9 @@ class Oracle(Answers, Observer):
             if event.dedupe_key is not None and key in self._durable.first and self._durable.first[key] not in change.gone:
                 raise Violation("1.6", f"{event} repeats the dedupe key of {self._durable.first[key]}")
 
-    def _take_in(self, change: Change) -> None:
-        self._durable.keep(change)
+    def _take_in(self, change: Change, owed: Mapping[Pair, int]) -> None:
+        self._durable.keep(change, owed)
+        self.counts["openings owed"] += len(owed.keys() - change.before.owed.keys())
         for event in change.new:
             self._record(event, change.after.number)
         for event in change.gone:
@@ -207,7 +214,7 @@ class Oracle(Answers, Observer):
             if address not in change.after.heads:
                 self._forget(address)
         self._take_cursors(change)
-        self._past.append(change.after)
+        self._past.append(self.now)
         self._trim()
 
     def _record(self, event: Event, number: int) -> None:

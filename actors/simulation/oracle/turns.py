@@ -7,7 +7,7 @@ opened, and for a while after its end as other gateways see it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from .durable import Address, Cursor, Snapshot
@@ -32,8 +32,13 @@ class Held:
     """What it still holds; acknowledged notices are in it no more."""
     opened_at: int
     """When it had them, in ticks of the oracle."""
+    had: frozenset[Shown] = field(init=False)
+    """All that it ever held: whoever asked for notices meanwhile saw it so."""
     ended_at: tuple[int, int] | None = None
     """When it ended: in ticks, and in milliseconds of virtual time."""
+
+    def __post_init__(self) -> None:
+        self.had = frozenset(self.shown)
 
     @property
     def process(self) -> Process:
@@ -110,7 +115,7 @@ class Turns:
         turns = [held for held in self._turns if held.watcher == watcher]
         has = [held for held in turns if held.ended_at is None and (takes or held.opened_at < asked.tick)]
         certainly = frozenset(shown for held in has for shown in held.shown)
-        perhaps = frozenset(shown for held in turns for shown in held.shown if self._may_see(asked, held))
+        perhaps = frozenset(shown for held in turns for shown in held.had if self._may_see(asked, held))
         anything = any(other.watcher == watcher and other is not asked for other in self._takes)
         return Claimed(certainly, perhaps, anything)
 
@@ -143,6 +148,8 @@ def check_shown(
         if problem is None:
             return
         reasons.append(problem)
+    if not reasons:
+        raise Violation("1.10", f"{what} shows {shown}, before what was owed when it was asked for is opened")
     rule, text = min(reasons, key=lambda reason: reason[0] == "4.8")
     raise Violation(rule, f"{what} shows {shown}: {text}")
 

@@ -59,13 +59,14 @@ class Waking:
             if cursor.is_open:
                 self._last_pending[watcher] = now_ms
 
-    def woken(self, process: Process, watcher: str, state: Snapshot, now_ms: int) -> None:
+    def woken(self, process: Process, watcher: str, state: Snapshot, now_ms: int, *, may_be_for_nothing: bool) -> None:
         """A wake has come. Raises `Violation`."""
         self.wakes += 1
         name = f"{process.name} wakes {watcher}"
         if is_subagent(watcher):
             raise Violation("4.9", f"{name}, a sub-agent")
-        if not state.pending(watcher) and now_ms - self._last_pending.get(watcher, -HANDED_ON_MS) >= HANDED_ON_MS:
+        lately = now_ms - self._last_pending.get(watcher, -HANDED_ON_MS) < HANDED_ON_MS
+        if not state.pending(watcher) and not lately and not may_be_for_nothing:
             raise Violation("4.9", f"{name}, and nothing is pending")
         host, since_ms = self._hosts.get(watcher, (None, 0))
         if host is not None and host is not process and host.alive and now_ms - since_ms > SETTLED_MS:

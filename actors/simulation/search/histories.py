@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final, Literal
 
+from ....storage.sqlite.transaction import OPENINGS_MAX
 from ..faults import CrashAtCommit, CrashAtStep, CrashAtTime, Fault
 from ..plan import FAULT_KINDS, Extent, FaultKind, draw_faults
 
@@ -66,6 +67,8 @@ class History:
     gateways: tuple[str, ...]
     notices_max: int
     retention_rows: int
+    openings_max: int
+    """How many notices a commit opens; what is beyond that is owed (rule 1.10)."""
     japanese: frozenset[str]
     """The gateways whose language that is."""
     poll_interval_s: float
@@ -139,6 +142,7 @@ def _history(
         names,
         notices_max=rng.choice((1, 2, 20)),
         retention_rows=rng.choice((6, 15, 50_000)) if size < 100 else rng.choice((300, 50_000)),
+        openings_max=random.Random(f"{seed}/openings").choice((1, 1, 2, OPENINGS_MAX)),
         japanese=frozenset(name for name in names if rng.random() < 0.2),
         poll_interval_s=rng.choice((0.5, 1.0, 5.0)),
         reacts=rng.random() < 0.5,

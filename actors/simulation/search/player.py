@@ -122,7 +122,7 @@ class Player:
     async def _start(self, name: str) -> Process:
         self._oracle.starting(name)
         try:
-            return await self._world.start(name, Host(config=self._config(name), wake=self._woken))
+            return await self._world.start(name, Host(config=self._config(name), wake=self._woken, openings_max=self._history.openings_max))
         except KizukiError as error:
             if not self._oracle.has_trouble(name):
                 raise Violation("1.9", f"{name} cannot start: {error}") from error
@@ -184,8 +184,10 @@ class Player:
         for _ in range(WAKES_WAITS):
             await self._world.sleep(WAKES_WAIT_S)
             self._oracle.check()
-            if not self._oracle.overdue():
+            if not self._oracle.overdue() and not self._oracle.owed:
                 return
+        if self._oracle.owed:
+            raise Violation("4.3", f"the notices of {sorted(self._oracle.owed)} are never opened")
         raise Violation("4.9", f"{self._oracle.overdue()} have something pending, and were not woken for it")
 
     async def _show_all(self, watcher: str) -> None:

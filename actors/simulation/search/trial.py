@@ -36,7 +36,7 @@ class Outcome:
 
 def play(history: History, disk: Disk, *, traced: bool = False) -> Outcome:
     """Play the history on an empty database."""
-    oracle = Oracle(retention_rows=history.retention_rows)
+    oracle = Oracle(retention_rows=history.retention_rows, openings_max=history.openings_max)
     world = World(history.seed, history.faults, disk=disk, traced=traced, observers=[oracle])
     rule, problem = None, None
     try:
