@@ -15,12 +15,14 @@ import importlib
 import importlib.util
 import json
 import random
+import signal
 import sys
 import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +64,9 @@ class Soak:
 
     async def _started(self, number: int) -> Process:
         given = (str(self.database), str(self._transcripts), str(number), str(self._arguments.seed), str(self._arguments.rate / HOSTS))
-        return await asyncio.create_subprocess_exec(sys.executable, "-m", "tests.soak.host", *given, stdin=PIPE, stdout=PIPE)
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.soak.host", *given, stdin=PIPE, stdout=PIPE, start_new_session=True
+        )
 
     async def _read(self, host: Process, number: int) -> None:
         assert host.stdout is not None
@@ -75,13 +79,18 @@ class Soak:
             await asyncio.gather(*(event.wait() for event in self._told))
 
     async def _watch(self, hosts: Sequence[Process]) -> None:
+        """Ctrl-C ends it early, and what was seen until then is judged."""
+        enough = asyncio.Event()
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, enough.set)
         began, seconds = time.monotonic(), 60 * self._arguments.minutes
         with self.records.open("w", encoding="utf-8") as records:
-            while (at := time.monotonic() - began) < seconds and all(host.returncode is None for host in hosts):
+            while (at := time.monotonic() - began) < seconds and all(host.returncode is None for host in hosts) and not enough.is_set():
                 self.samples.append(self._sample(at))
                 records.write(json.dumps(self.samples[-1]) + "\n")
                 records.flush()
-                await asyncio.sleep(max(1.0, seconds / SAMPLES))
+                _say(self.samples[-1])
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(enough.wait(), max(1.0, seconds / SAMPLES))
         self.problems += [f"host {number} has ended by itself" for number, host in enumerate(hosts) if host.returncode is not None]
 
     def _sample(self, at: float) -> dict[str, Any]:
@@ -125,6 +134,13 @@ class Soak:
         return f"{done.total():,} calls: {counted}\nrefused: {dict(refused) or 'none'}\n{lost} recordings lost"
 
 
+def _say(sample: dict[str, Any]) -> None:
+    """Progress, on standard error."""
+    memory = " and ".join(f"{host['rss_bytes'] / MIB:.1f}" for host in sample["hosts"])
+    files = f"database {sample['database_bytes'] / MIB:.1f}, write-ahead log {sample['wal_bytes'] / MIB:.1f}"
+    sys.stderr.write(f"{sample['at_s'] / 60:6.1f} min: memory {memory} MiB, {files} MiB\n")
+
+
 def drawn(samples: Sequence[dict[str, Any]], path: Path) -> bool:
     """Draw the samples, if matplotlib is there."""
     if importlib.util.find_spec("matplotlib") is None:
@@ -155,11 +171,12 @@ def main() -> int:
         soak = Soak(Path(folder), arguments)
         asyncio.run(soak.run())
     verdicts = soak.verdicts() if len(soak.samples) > 3 else []
+    minutes = soak.samples[-1]["at_s"] / 60 if soak.samples else 0.0
     lines = [soak.done(), *map(str, verdicts), *(f"WRONG {problem}" for problem in soak.problems), f"samples: {arguments.output}"]
     picture = arguments.output.with_suffix(".png")
     if soak.samples and drawn(soak.samples, picture):
         lines.append(f"drawn: {picture}")
-    sys.stdout.write("\n".join([f"seed {arguments.seed}, {arguments.minutes:g} minutes", *lines]) + "\n")
+    sys.stdout.write("\n".join([f"seed {arguments.seed}, {minutes:.1f} minutes", *lines]) + "\n")
     return 1 if soak.problems or not verdicts or not all(verdict.ok for verdict in verdicts) else 0
 
 

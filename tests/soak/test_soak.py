@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -44,3 +45,16 @@ def test_a_few_seconds(tmp_path: Path) -> None:
     assert len(samples) >= 3, done.stderr
     assert samples[-1]["database_bytes"] > 0
     assert all(host["rss_bytes"] > MIB and host["done"] for host in samples[-1]["hosts"])
+
+
+def test_it_can_be_ended_early(tmp_path: Path) -> None:
+    """Ctrl-C ends an hour at once, in good order, and what was seen is judged."""
+    command = [sys.executable, "-m", "tests.soak", "--minutes", "60", "--folder", str(tmp_path), "--output", str(tmp_path / "soak.jsonl")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2]) as running:
+        assert running.stderr is not None
+        assert "memory" in running.stderr.readline()
+        running.send_signal(signal.SIGINT)
+        told, _ = running.communicate(timeout=60)
+    assert " minutes" in told
+    assert "calls" in told
+    assert "WRONG" not in told
