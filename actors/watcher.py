@@ -100,7 +100,11 @@ class WatcherActor(AsyncioActor):
         await self._replayed()
         was_stale = self._key in self._claims.stale
         self._claims.stale.add(self._key)  # until it is known what the store has claimed
-        read = await self._claim(message.limit)
+        try:
+            read = await self._claim(message.limit)
+        except (StoreError, ActorDeadError):  # it may have taken all the same: then the host has moved here, and nobody else wakes for it
+            self._request_wake((), failed=True)
+            raise
         holds = self._claims.take(self._key, message.turn, tuple(shown(cursor) for cursor in read.cursors))
         if holds and not was_stale:
             self._claims.stale.discard(self._key)
@@ -147,5 +151,7 @@ class WatcherActor(AsyncioActor):
                 self._request_wake(reasons, failed)
 
     def _request_wake(self, reasons: tuple[str, ...], failed: bool) -> None:
+        if is_subagent(self._key):
+            return
         request = self._wakes.turn_failed if failed else self._wakes.opened
         request(self._key, reasons, self._clock.monotonic())

@@ -338,3 +338,34 @@ def test_a_start_whose_database_fails() -> None:
         return (await world.start("a")).alive
 
     assert run(story, CommitFails("a", 1, "locked"))[0]
+
+
+def test_a_take_of_unknown_outcome_wakes_whom_it_moved() -> None:
+    """Rule 4.9: a turn that could not be opened, though its claim was stored and has moved the session here, leaves a wake behind."""
+    woken: list[str] = []
+
+    def wake(process: Process, session_key: str, _reasons: tuple[str, ...]) -> None:
+        woken.append(f"{process.name} {session_key}")
+
+    async def up_to_the_take(world: World) -> int:
+        first = await opened(world, "a", Host(wake=wake))
+        await world.start("b", Host(wake=wake))
+        await first.call(message)
+        return world.injector.occasions["commit", "b"]
+
+    async def story(world: World) -> list[str]:
+        await up_to_the_take(world)
+        second = world.process("b")
+        assert second is not None
+        with pytest.raises(StoreUnavailable):
+            await second.call(turn)
+        assert woken == []
+        await world.sleep(60)
+        return await second.call(turn)
+
+    before, _ = run(up_to_the_take)
+    woken.clear()
+    lines, world = run(story, CommitFails("b", before + 1, "committed"))
+    assert len(world.injector.struck) == 1
+    assert woken == [f"b {MANAGER}"]
+    assert len(lines) == 1

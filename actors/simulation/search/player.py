@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -166,8 +167,6 @@ class Player:
     async def _come_to_rest(self) -> None:
         """Nothing fails any more: everybody is woken and shown all that is left, and all that was recorded is there."""
         self._world.calm()
-        for name in self._history.gateways:
-            await self._running(name)
         await self._wait_for_wakes()
         for watcher in dict.fromkeys(pair[0] for pair in self._oracle.now.cursors):
             await self._show_all(watcher)
@@ -182,6 +181,7 @@ class Player:
 
     async def _wait_for_wakes(self) -> None:
         for _ in range(WAKES_WAITS):
+            await self._start_all()
             await self._world.sleep(WAKES_WAIT_S)
             self._oracle.check()
             if not self._oracle.overdue() and not self._oracle.owed:
@@ -189,6 +189,12 @@ class Player:
         if self._oracle.owed:
             raise Violation("4.3", f"the notices of {sorted(self._oracle.owed)} are never opened")
         raise Violation("4.9", f"{self._oracle.overdue()} have something pending, and were not woken for it")
+
+    async def _start_all(self) -> None:
+        """A fault that was due before nothing fails any more may strike a moment later, and take the gateway down again."""
+        for name in self._history.gateways:
+            with suppress(ProcessCrashed, Unanswered):
+                await self._running(name)
 
     async def _show_all(self, watcher: str) -> None:
         """Turn after turn, until there is nothing left (rules 4.10, 4.11)."""
