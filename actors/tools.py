@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..storage.protocol import Store
-from ..storage.records import Address, SessionRecord, SessionsPage, StateEvent, StatusRead
+from ..storage.records import Address, EventRow, SessionRecord, SessionsPage, StateEvent, StatusRead
 from .errors import InvalidArgument, UnknownSession
 from .keys import canonical_agent_id, canonical_key, is_qualified, parse_address
 from .summaries import Language, render
@@ -85,16 +85,17 @@ async def sessions_list(
     return _page(page, status)
 
 
-def event_row(event: StateEvent, language: Language) -> dict[str, Any]:
+def event_row(event: StateEvent | EventRow, language: Language) -> dict[str, Any]:
     """One event as a tool shows it; what it has nothing to say of is left out."""
     row: dict[str, Any] = {"sequence": event.sequence, "kind": event.kind, "actorType": event.actor_type}
     if event.actor_id is not None:
         row["actorId"] = event.actor_id
     if event.run_id is not None:
         row["runId"] = event.run_id
-    row |= {"occurredAt": event.occurred_at_ms, "summary": render(event.kind, event.summary, language)}
-    if event.payload:
-        row["payload"] = dict(event.payload)
+    row["occurredAt"] = event.occurred_at_ms
+    row["summary"] = render(event.kind, event.summary, language)
+    if payload := event.payload:
+        row["payload"] = dict(payload)
     return row
 
 

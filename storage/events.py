@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 
-from .records import Address, StateEvent, state_event
+from .records import Address, EventRow, StateEvent, state_event
 from .rows import Row
 
 EVENT_COLUMNS = "e.sequence, e.session_id, e.kind, e.actor_type, e.actor_id, e.run_id, e.occurred_at, e.summary, e.payload_json"
-"""What `to_event` takes, of a table named e."""
+"""What `to_event` and `event_rows` take, of a table named e: the fields of an `EventRow`, in their order."""
+
+_event_row = partial(tuple.__new__, EventRow)
 
 
 def to_event(address: Address, row: Row) -> StateEvent:
@@ -18,6 +21,11 @@ def to_event(address: Address, row: Row) -> StateEvent:
     key, agent = address
     content = None if payload is None else json.loads(payload)
     return state_event(sequence, key, agent, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, content)
+
+
+def event_rows(rows: Iterable[Iterable[object]]) -> tuple[EventRow, ...]:
+    """Rows of `EVENT_COLUMNS` by their names."""
+    return tuple(map(_event_row, rows))
 
 
 def payload_json(payload: Mapping[str, object] | None) -> str | None:

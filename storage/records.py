@@ -5,6 +5,7 @@ Times are integers in milliseconds since the epoch, sequences are positive integ
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
 from typing import Any, NamedTuple
@@ -74,6 +75,28 @@ def state_event(*values: Any) -> StateEvent:
     return frozen
 
 
+class EventRow(NamedTuple):
+    """An event of a session that is known, as its row says it: without the address, and with its payload unread.
+
+    A delta has hundreds of them. A database's row becomes one without any Python, and `to_event` makes the `StateEvent` of it.
+    """
+
+    sequence: int
+    session_id: str
+    kind: str
+    actor_type: str
+    actor_id: str | None
+    run_id: str | None
+    occurred_at_ms: int
+    summary: str
+    payload_json: str | None
+
+    @property
+    def payload(self) -> Mapping[str, object] | None:
+        """Read anew each time that it is asked for."""
+        return None if self.payload_json is None else json.loads(self.payload_json)
+
+
 class Positions(NamedTuple):
     """A cursor's three sequences: last seen <= notified <= material; a pair is clean when all are equal."""
 
@@ -114,7 +137,7 @@ class StatusRead:
     pruned_max_sequence: int
     earliest_sequence: int | None
     """The smallest sequence kept; None where no event is kept."""
-    events: tuple[StateEvent, ...]
+    events: tuple[EventRow, ...]
     """Ascending; empty where no version was asked for."""
     more: bool
     """Whether further events follow the last one given."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..events import EVENT_COLUMNS, to_event
+from ..events import EVENT_COLUMNS, event_rows, to_event
 from ..folds import SessionRow, record_of, to_record
 from ..pairs import PAIR_COLUMNS, Pair
-from ..records import Address, Cursor, PendingRead, SessionRecord, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..records import Address, Cursor, EventRow, PendingRead, SessionRecord, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
 from ..rows import Row
 from .arrays import columns, unnest
 from .folds import load
@@ -22,10 +22,9 @@ async def status(connection: Database, address: Address, changes_since: int | No
     fold = await load(connection, address)
     if fold.session is None:
         return None
-    events: tuple[StateEvent, ...] = ()
+    events: tuple[EventRow, ...] = ()
     if changes_since is not None and changes_since < fold.last_sequence:
-        rows = await connection.fetch(_AFTER, fold.head_id, changes_since, limit + 1)
-        events = tuple(to_event(address, tuple(row)) for row in rows)
+        events = event_rows(await connection.fetch(_AFTER, fold.head_id, changes_since, limit + 1))
     earliest = await connection.fetchval("SELECT min(sequence) FROM events WHERE head_id = $1", fold.head_id)
     return StatusRead(to_record(fold, fold.session), fold.pruned_max_sequence, earliest, events[:limit], len(events) > limit)
 
