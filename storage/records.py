@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 
 class Address(NamedTuple):
@@ -75,26 +75,17 @@ def state_event(*values: Any) -> StateEvent:
     return frozen
 
 
-class EventRow(NamedTuple):
-    """An event of a session that is known, as its row says it: without the address, and with its payload unread.
+EventRow: TypeAlias = tuple[int, str, str, str, str | None, str | None, int, str, str | None]
+"""An event as its row has it, where the session is known: sequence, session id, kind, actor's type and id, run id, time of occurrence in
+milliseconds, summary, payload as JSON. As the database gives it, for a delta has hundreds of them."""
 
-    A delta has hundreds of them. A database's row becomes one without any Python, and `to_event` makes the `StateEvent` of it.
-    """
 
-    sequence: int
-    session_id: str
-    kind: str
-    actor_type: str
-    actor_id: str | None
-    run_id: str | None
-    occurred_at_ms: int
-    summary: str
-    payload_json: str | None
-
-    @property
-    def payload(self) -> Mapping[str, object] | None:
-        """Read anew each time that it is asked for."""
-        return None if self.payload_json is None else json.loads(self.payload_json)
+def to_event(address: Address, row: EventRow) -> StateEvent:
+    """The event in a row."""
+    sequence, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, payload = row
+    key, agent = address
+    content = None if payload is None else json.loads(payload)
+    return state_event(sequence, key, agent, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, content)
 
 
 class Positions(NamedTuple):
@@ -137,10 +128,15 @@ class StatusRead:
     pruned_max_sequence: int
     earliest_sequence: int | None
     """The smallest sequence kept; None where no event is kept."""
-    events: tuple[EventRow, ...]
+    rows: tuple[EventRow, ...]
     """Ascending; empty where no version was asked for."""
     more: bool
     """Whether further events follow the last one given."""
+
+    @property
+    def events(self) -> tuple[StateEvent, ...]:
+        """The events in the rows, made anew each time."""
+        return tuple(to_event(self.session.address, row) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from ..events import EVENT_COLUMNS, event_rows, to_event
-from ..records import Address, EventRow, StateEvent
+from ..events import EVENT_COLUMNS
+from ..records import Address, EventRow, StateEvent, to_event
 
 MILEPOST_EVERY = 64
 SCANNED_PER_LINK = 20
@@ -44,7 +44,7 @@ def events_after(connection: sqlite3.Connection, head_id: int, last_sequence: in
     start = _milepost(connection, head_id, after, mileposts=-(-limit // MILEPOST_EVERY)) or last_sequence
     is_near = start - after <= SCANNED_PER_LINK * (limit + MILEPOST_EVERY)
     bounds = {"start": start, "after": after, "links": -1, "limit": limit, "head": head_id}
-    return event_rows(connection.execute(_SCAN if is_near else _AFTER, bounds))
+    return tuple(connection.execute(_SCAN if is_near else _AFTER, bounds))
 
 
 def newest_events(connection: sqlite3.Connection, address: Address, last_sequence: int, limit: int) -> tuple[StateEvent, ...]:

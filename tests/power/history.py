@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kizuki.storage.events import to_event
 from kizuki.storage.records import PendingRead
 from kizuki.storage.sqlite import files, links, reads
 from kizuki.storage.sqlite.apply import apply
@@ -181,7 +180,7 @@ class _Player:
             read = reads.status(self._connection, address, 0, 1000)
             assert (read is not None) == (address in self._model.parents)
             if read is not None:
-                assert [to_event(address, row) for row in read.events] == self._model.events(address, 0)
+                assert list(read.events) == self._model.events(address, 0)
                 assert read.session.version == self._model.version(address)
                 assert read.pruned_max_sequence == self._model.pruned.get(address, 0)
 

@@ -13,7 +13,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kizuki.storage import Store
-from kizuki.storage.events import to_event
 from kizuki.storage.records import Address, SessionDraft, Shown
 from kizuki.storage.sqlite import reads
 from kizuki.storage.sqlite.apply import apply
@@ -122,7 +121,7 @@ async def _check_sessions(store: Store, model: Model) -> None:
         if read is None:
             continue
         kept = model.events(address, 0)
-        assert [to_event(address, row) for row in read.events] == model.events(address, since)
+        assert list(read.events) == model.events(address, since)
         assert (read.session.version, read.session.parent) == (model.version(address), model.parents[address])
         assert read.pruned_max_sequence == model.pruned.get(address, 0)
         assert read.earliest_sequence == (kept[0].sequence if kept else None)
