@@ -1,4 +1,4 @@
-"""Durable events: throughput and latency by the number of producers, each against `sqlite3` by hand in turns."""
+"""Durable events: throughput, latency and group size by the number of producers, each against `sqlite3` by hand in turns."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ ROUND_EVENTS = 1_024
 LEAST_THROUGHPUT = 0.7
 MOST_LATENCY = 2.5
 NAIVE_EVENTS = 10
+LEAST_GROUP = 32
 
 X_LABEL = "producers"
 BATCHES = "sqlite3, as many rows a commit"
@@ -87,7 +88,8 @@ async def _by_producers(gateway: Gateway, raw: RawDatabase, naive: Naive, keys: 
             baseline.add(each * len(keys), sum(commits), commits)
         naive_s = [_timed(naive.human_message, key, "telegram") for key in islice(cycle(keys), NAIVE_EVENTS)]
         plain.add(NAIVE_EVENTS, sum(naive_s), naive_s)
-    return [*_throughput(len(keys), ours, text, inner, plain), *_latency(len(keys), ours, text, inner)]
+    group = await _group_size(gateway, keys, each)
+    return [*_throughput(len(keys), ours, text, inner, plain), *_latency(len(keys), ours, text, inner), group]
 
 
 def _timed(call: Callable[..., object], *arguments: object) -> float:
@@ -131,6 +133,40 @@ def _latency(count: int, ours: _Rounds, text: _Rounds, inner: _Rounds) -> list[R
         alone = paired(SUITE, "one producer, median, against a raw commit of one row", "µs", ours.medians_us, inner.medians_us)
         rows.append(alone.ratio_at_most(MOST_LATENCY))
     return rows
+
+
+class _Sizes:
+    """Observes how many writes each commit has."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def operation(self, _name: str, /) -> Callable[[BaseException | None], None]:
+        return _unheard
+
+    def commit(self, writes: int, /) -> Callable[[BaseException | None], None]:
+        self.seen.append(writes)
+        return _unheard
+
+    def woken(self, _latency_s: float, /) -> None:
+        pass
+
+
+def _unheard(_error: BaseException | None) -> None:
+    """Of no interest."""
+
+
+async def _group_size(gateway: Gateway, keys: Sequence[str], each: int) -> Row:
+    """In a round of its own, so that nobody observes the ones that are timed."""
+    sizes = _Sizes()
+    remove = gateway.observe(sizes)
+    await produce(gateway, keys, each)
+    remove()
+    row = Row(SUITE, f"{_name(len(keys))}, events a commit, median", median(sizes.seen), "events")
+    row = row.at("Events a commit", len(keys), X_LABEL)
+    if len(keys) == 1:
+        return row.at_most(1)
+    return row.at_least(LEAST_GROUP) if len(keys) == PRODUCERS else row
 
 
 async def produce(gateway: Gateway, keys: Sequence[str], each: int = EVENTS_EACH, latencies: list[float] | None = None) -> float:

@@ -1,23 +1,12 @@
-"""Events as rows: how they are written, and how rows become `StateEvent`s. Pure, and the same for every database."""
+"""Events as rows: which columns are read, and how a payload is written. Pure, and the same for every database."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 
-from .records import Address, StateEvent, state_event
-from .rows import Row
-
 EVENT_COLUMNS = "e.sequence, e.session_id, e.kind, e.actor_type, e.actor_id, e.run_id, e.occurred_at, e.summary, e.payload_json"
-"""What `to_event` takes, of a table named e."""
-
-
-def to_event(address: Address, row: Row) -> StateEvent:
-    """The event in a row of `EVENT_COLUMNS`."""
-    sequence, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, payload = row
-    key, agent = address
-    content = None if payload is None else json.loads(payload)
-    return state_event(sequence, key, agent, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, content)
+"""An `EventRow`, of a table named e."""
 
 
 def payload_json(payload: Mapping[str, object] | None) -> str | None:

@@ -5,9 +5,10 @@ Times are integers in milliseconds since the epoch, sequences are positive integ
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 
 class Address(NamedTuple):
@@ -74,6 +75,19 @@ def state_event(*values: Any) -> StateEvent:
     return frozen
 
 
+EventRow: TypeAlias = tuple[int, str, str, str, str | None, str | None, int, str, str | None]
+"""An event as its row has it, where the session is known: sequence, session id, kind, actor's type and id, run id, time of occurrence in
+milliseconds, summary, payload as JSON. As the database gives it, for a delta has hundreds of them."""
+
+
+def to_event(address: Address, row: EventRow) -> StateEvent:
+    """The event in a row."""
+    sequence, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, payload = row
+    key, agent = address
+    content = None if payload is None else json.loads(payload)
+    return state_event(sequence, key, agent, session_id, kind, actor_type, actor_id, run_id, occurred_at, summary, content)
+
+
 class Positions(NamedTuple):
     """A cursor's three sequences: last seen <= notified <= material; a pair is clean when all are equal."""
 
@@ -114,10 +128,15 @@ class StatusRead:
     pruned_max_sequence: int
     earliest_sequence: int | None
     """The smallest sequence kept; None where no event is kept."""
-    events: tuple[StateEvent, ...]
+    rows: tuple[EventRow, ...]
     """Ascending; empty where no version was asked for."""
     more: bool
     """Whether further events follow the last one given."""
+
+    @property
+    def events(self) -> tuple[StateEvent, ...]:
+        """The events in the rows, made anew each time."""
+        return tuple(to_event(self.session.address, row) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def _from_environment(environ: Mapping[str, str]) -> dict[str, _Given]:
 def _from_file(config_file: Path | None) -> dict[str, _Given]:
     path = config_file or Path(CONFIG_FILE)
     try:
-        table = _table(path.read_text("utf-8"))
+        table = _table(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         if config_file is None:
             return {}

@@ -11,6 +11,7 @@ from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from ..simulation.disk import Disk
 from ..simulation.plan import FAULT_KINDS, FaultKind
@@ -39,7 +40,8 @@ def run_search(faults: str, seeds: str, *, long: bool, as_json: bool, processes:
     wall_s = time.perf_counter() - started
     if as_json:
         again = [_again(failure.seed, kinds, long=long) for failure in figures.failures]
-        write_json({**figures.document(), "again": again, "wallS": round(wall_s, 1)})
+        write_json({**figures.document(), "again": again})
+        console(sys.stderr).print(_speed(figures, wall_s))  # Seeds and faults alone decide what stands in the document.
     else:
         _show(console(), figures, wall_s)
         _explain(console(), figures, kinds, long=long)
@@ -91,9 +93,13 @@ def _show(output: Console, figures: Figures, wall_s: float) -> None:
     for name, count in rows:
         made.add_row(text(name), text(f"{count:,}"))
     output.print(made)
-    rate = figures.histories / max(wall_s, 1e-9)
     verdict = text(f"{len(figures.failures)} broken", "bold red") if figures.failures else text("nothing broken", "bold green")
-    output.print(verdict, text(f"in {wall_s:.1f} s, {rate:,.1f} seeds a second", "dim"))
+    output.print(verdict, _speed(figures, wall_s))
+
+
+def _speed(figures: Figures, wall_s: float) -> Text:
+    rate = figures.histories / max(wall_s, 1e-9)
+    return text(f"in {wall_s:.1f} s, {rate:,.1f} seeds a second", "dim")
 
 
 def _explain(output: Console, figures: Figures, kinds: tuple[FaultKind, ...], *, long: bool) -> None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ...storage.writes import Commit, Write
 from .faults import Fault
-
-if TYPE_CHECKING:
-    from .process import Process
+from .process import Process
 
 
 class Observer:

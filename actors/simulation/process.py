@@ -9,35 +9,24 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ...storage.sqlite.transaction import OPENINGS_MAX
 from ...storage.writes import Commit, Write
 from ..config import GatewayConfig
-from ..errors import DispatchRefused
 from ..gateway import Gateway, running
 from ..sending import Dispatched
 from ..system import ActorSystem
 from ..upstream.catalog import Catalog
 from ..upstream.recent import AskTexts
-from .faults import (
-    CallCancelled,
-    CommitFails,
-    CommitSlow,
-    Counted,
-    CrashAtCommit,
-    CrashAtStep,
-    DispatchFails,
-    Fault,
-    HintsDelayed,
-    WakeFails,
-)
+from .clock import VirtualClock
+from .disk import Disk
+from .failing import fail_dispatch, fail_wake, worse
+from .faults import CallCancelled, CommitFails, Counted, CrashAtStep, DispatchFails, Fault, HintsDelayed, WakeFails
+from .injector import Injector
 from .inline import BETWEEN_COMMIT_AND_REPLY, Fate, SimulatedStore
-from .loop import bridge
+from .loop import Scheduler, bridge
 from .presence import SimulatedPresence
-
-if TYPE_CHECKING:
-    from .world import World
 
 T = TypeVar("T")
 
@@ -49,10 +38,6 @@ DispatchScript = Callable[["Process", str, str, str], Dispatched | Awaitable[Dis
 
 class ProcessCrashed(Exception):
     """The process died before it answered. Whether what was asked of it took effect is for the database to tell."""
-
-
-class InjectedError(Exception):
-    """What a host's callback raises where a fault has it fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,10 +55,55 @@ class Host:
     catalogs: Iterable[Catalog] = ()
 
 
+class Around(Protocol):
+    """The world as its processes know it: what they share, and whom they tell."""
+
+    scheduler: Scheduler
+    clock: VirtualClock
+    disk: Disk
+    injector: Injector
+    processes: list[Process]
+    """Every life of every process, in the order of their starts."""
+    living: set[int]
+    """The registered gateways whose processes run."""
+
+    def latency_s(self) -> float:
+        """How long the next hop to or from the database takes."""
+        ...
+
+    def new_session_id(self) -> str:
+        """The next session id."""
+        ...
+
+    def steps_before(self, name: str) -> int:
+        """How many steps the earlier lives of the process took."""
+        ...
+
+    def note(self, gateway: str, what: str) -> None:
+        """Add a line to the trace."""
+        ...
+
+    def started(self, process: Process) -> None: ...
+
+    def crashed(self, process: Process, why: str) -> None: ...
+
+    def stopped(self, process: Process, error: BaseException | None) -> None: ...
+
+    def committed(self, process: Process, writes: Sequence[Write], commit: Commit) -> None: ...
+
+    def wrote(self, process: Process) -> None: ...
+
+    def woken(self, process: Process, session_key: str, reasons: tuple[str, ...]) -> None: ...
+
+    def dispatched(self, process: Process, sender: str, session_key: str) -> None: ...
+
+    def struck(self, fault: Fault) -> None: ...
+
+
 class Process:
     """One life of a simulated process. Made by `World.start`; `alive` until it is stopped or crashes."""
 
-    def __init__(self, world: World, name: str, host: Host) -> None:
+    def __init__(self, world: Around, name: str, host: Host) -> None:
         self.world = world
         self.name = name
         self.host = host
@@ -204,7 +234,7 @@ class Process:
         for fault in self._due("wake"):
             if isinstance(fault, WakeFails):
                 self._struck(fault)
-                return await _fail_wake(fault.how)
+                return await fail_wake(fault.how)
         if self.host.wake is None:
             return None
         answer = self.host.wake(self, session_key, reasons)
@@ -215,7 +245,7 @@ class Process:
         for fault in self._due("dispatch"):
             if isinstance(fault, DispatchFails):
                 self._struck(fault)
-                return await _fail_dispatch(fault.how, session_key)
+                return await fail_dispatch(fault.how, session_key)
         if self.host.dispatch is None:
             return Dispatched(session_key)
         answer = self.host.dispatch(self, sender, session_key, message)
@@ -227,7 +257,7 @@ class Process:
         fate = Fate(self.world.latency_s(), self.world.latency_s())
         for fault in self._due("commit"):
             self._struck(fault)
-            fate = _worse(fate, fault, self.host.config.busy_timeout_s)
+            fate = worse(fate, fault, self.host.config.busy_timeout_s)
         return fate
 
     def fate_of_read(self) -> Fate:
@@ -319,49 +349,3 @@ def _one_mail_a_step() -> Callable[[], float]:
     """A clock by which the runtime's time for one turn of the loop is always over, so that the world can be stopped between any two
     mails."""
     return itertools.count(0.0, 1.0).__next__
-
-
-def _worse(fate: Fate, fault: Counted, busy_timeout_s: float) -> Fate:
-    match fault:
-        case CrashAtCommit():
-            return Fate(fate.before_s, fate.after_s, fate.fails, "after" if fault.committed else "before")
-        case CommitSlow():
-            return Fate(fault.before_s, fault.after_s, fate.fails, fate.crash)
-        case CommitFails():
-            waited_s = busy_timeout_s if fault.how == "locked" else fate.before_s
-            return Fate(waited_s, fate.after_s, fault, fate.crash)
-        case _:
-            return fate
-
-
-async def _hang() -> None:
-    await asyncio.get_running_loop().create_future()
-
-
-async def _fail_wake(how: str) -> bool | None:
-    match how:
-        case "hang":
-            await _hang()
-        case "raise":
-            raise InjectedError("the wake callback fails")
-        case "cancel":
-            raise asyncio.CancelledError
-    return False
-
-
-async def _fail_dispatch(how: str, session_key: str) -> Dispatched:
-    match how:
-        case "hang":
-            await _hang()
-        case "raise":
-            raise InjectedError("the dispatch fails")
-        case "cancel":
-            raise asyncio.CancelledError
-        case "refuse":
-            raise DispatchRefused("the dispatch refuses")
-    return Dispatched(session_key, reply=_no_reply())
-
-
-async def _no_reply() -> str | None:
-    await _hang()
-    return None

@@ -7,7 +7,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from .places import ScenarioError
-from .scenario import BYTES_MAX, Scenario, parse_scenario
+from .scenario import Scenario
+from .scenario_file import BYTES_MAX, parse_scenario
 
 
 class ScenarioNotFound(Exception):
@@ -34,8 +35,8 @@ def load_scenario(name: str) -> Scenario:
 
 
 def _text(content: bytes) -> str:
-    """TOML is UTF-8; what was cut off is too long anyway, and said to be."""
+    """TOML is UTF-8, before which some editors put a mark; what was cut off is too long anyway, and said to be."""
     try:
-        return content.decode("utf-8", "strict" if len(content) <= BYTES_MAX else "replace")
+        return content.decode("utf-8", "strict" if len(content) <= BYTES_MAX else "replace").removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise ScenarioError("the file", f"it is no UTF-8: byte {error.start + 1} is 0x{content[error.start]:02x}") from None

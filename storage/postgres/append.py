@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..errors import WriteRefusedError
-from ..events import EVENT_COLUMNS, payload_json, to_event
+from ..events import EVENT_COLUMNS, payload_json
 from ..folds import Fold
 from ..pairs import PairWrite
 from ..recording import ROW_COLUMNS, DedupeKey, Run, addresses, record_all
-from ..records import Address, StateEvent
+from ..records import Address, StateEvent, to_event
 from ..writes import Append
 from .arrays import columns, unnest
 from .folds import MOVED_COUNT, move_heads, moved_row, save_changed

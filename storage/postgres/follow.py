@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..events import EVENT_COLUMNS, to_event
+from ..events import EVENT_COLUMNS
 from ..following import advanced, cut_short
 from ..pairs import PAIR_COLUMNS, Pair
-from ..records import Address, Cursor, Followed, LogPosition
+from ..records import Address, Cursor, Followed, LogPosition, to_event
 from .line import Database
 
 BEHIND_MAX = 10_000

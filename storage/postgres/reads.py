@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ..events import EVENT_COLUMNS, to_event
+from ..events import EVENT_COLUMNS
 from ..folds import SessionRow, record_of, to_record
 from ..pairs import PAIR_COLUMNS, Pair
-from ..records import Address, Cursor, PendingRead, SessionRecord, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..records import (
+    Address,
+    Cursor,
+    EventRow,
+    PendingRead,
+    SessionRecord,
+    SessionsPage,
+    Shown,
+    StateEvent,
+    StatusRead,
+    StoreStatistics,
+    to_event,
+)
 from ..rows import Row
 from .arrays import columns, unnest
 from .folds import load
@@ -22,12 +34,11 @@ async def status(connection: Database, address: Address, changes_since: int | No
     fold = await load(connection, address)
     if fold.session is None:
         return None
-    events: tuple[StateEvent, ...] = ()
+    rows: tuple[EventRow, ...] = ()
     if changes_since is not None and changes_since < fold.last_sequence:
-        rows = await connection.fetch(_AFTER, fold.head_id, changes_since, limit + 1)
-        events = tuple(to_event(address, tuple(row)) for row in rows)
+        rows = tuple(map(tuple, await connection.fetch(_AFTER, fold.head_id, changes_since, limit + 1)))
     earliest = await connection.fetchval("SELECT min(sequence) FROM events WHERE head_id = $1", fold.head_id)
-    return StatusRead(to_record(fold, fold.session), fold.pruned_max_sequence, earliest, events[:limit], len(events) > limit)
+    return StatusRead(to_record(fold, fold.session), fold.pruned_max_sequence, earliest, rows[:limit], len(rows) > limit)
 
 
 async def session_exists(connection: Database, session_key: str) -> bool:

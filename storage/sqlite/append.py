@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Sequence
 from itertools import count
 
-from ..events import EVENT_COLUMNS, to_event
+from ..events import EVENT_COLUMNS
 from ..folds import Fold
 from ..pairs import PairWrite
 from ..recording import ROW_COLUMNS, DedupeKey, Run, addresses, record_all
-from ..records import Address, StateEvent
+from ..records import Address, StateEvent, to_event
 from ..rows import Row
 from ..writes import Append
 from .chain import MILEPOST_EVERY

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sqlite3
 
-from ..events import EVENT_COLUMNS, to_event
-from ..records import Address, StateEvent
+from ..events import EVENT_COLUMNS
+from ..records import Address, EventRow, StateEvent, to_event
 
 MILEPOST_EVERY = 64
 SCANNED_PER_LINK = 20
@@ -31,21 +31,20 @@ _SCAN = (
     "ORDER BY e.sequence LIMIT :limit"
 )
 _FIRST = f"{_WALK} SELECT min(sequence) FROM chain"
+_SCAN_FIRST = "SELECT min(sequence) FROM events WHERE sequence > :after AND sequence <= :start AND head_id = :head"
 _DELETE = f"{_WALK} DELETE FROM events WHERE sequence IN (SELECT sequence FROM chain)"
 
 _MILEPOST = "SELECT sequence FROM mileposts WHERE head_id = ? AND sequence > ? ORDER BY sequence LIMIT 1 OFFSET ?"
 
 
-def events_after(
-    connection: sqlite3.Connection, address: Address, head_id: int, last_sequence: int, after: int, limit: int
-) -> tuple[StateEvent, ...]:
+def events_after(connection: sqlite3.Connection, head_id: int, last_sequence: int, after: int, limit: int) -> tuple[EventRow, ...]:
     """The first `limit` events after the sequence `after`, ascending."""
     if after >= last_sequence:
         return ()
     start = _milepost(connection, head_id, after, mileposts=-(-limit // MILEPOST_EVERY)) or last_sequence
     is_near = start - after <= SCANNED_PER_LINK * (limit + MILEPOST_EVERY)
     bounds = {"start": start, "after": after, "links": -1, "limit": limit, "head": head_id}
-    return tuple(to_event(address, row) for row in connection.execute(_SCAN if is_near else _AFTER, bounds))
+    return tuple(connection.execute(_SCAN if is_near else _AFTER, bounds))
 
 
 def newest_events(connection: sqlite3.Connection, address: Address, last_sequence: int, limit: int) -> tuple[StateEvent, ...]:
@@ -54,10 +53,12 @@ def newest_events(connection: sqlite3.Connection, address: Address, last_sequenc
     return tuple(to_event(address, row) for row in rows)
 
 
-def earliest_sequence(connection: sqlite3.Connection, head_id: int, last_sequence: int) -> int | None:
-    """The smallest sequence kept; None where no event is kept."""
-    start = _milepost(connection, head_id, 0, mileposts=0) or last_sequence
-    found: int | None = connection.execute(_FIRST, {"start": start, "after": 0, "links": -1}).fetchone()[0]
+def earliest_sequence(connection: sqlite3.Connection, head_id: int, last_sequence: int, pruned: int) -> int | None:
+    """The smallest sequence kept, which is above the highest that was pruned; None where no event is kept."""
+    start = _milepost(connection, head_id, pruned, mileposts=0) or last_sequence
+    is_near = start - pruned <= SCANNED_PER_LINK * MILEPOST_EVERY
+    bounds = {"start": start, "after": pruned, "links": -1, "head": head_id}
+    found: int | None = connection.execute(_SCAN_FIRST if is_near else _FIRST, bounds).fetchone()[0]
     return found
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from ..events import EVENT_COLUMNS, to_event
+from ..events import EVENT_COLUMNS
 from ..following import advanced
 from ..pairs import PAIR_COLUMNS, Pair
-from ..records import Address, Cursor, Followed, LogPosition
+from ..records import Address, Cursor, Followed, LogPosition, to_event
 
 _AFTER = (
     f"SELECT h.session_key, h.agent_id, {EVENT_COLUMNS} FROM events e CROSS JOIN heads h ON h.head_id = e.head_id "

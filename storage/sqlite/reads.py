@@ -6,10 +6,22 @@ import json
 import sqlite3
 from collections.abc import Collection
 
-from ..events import EVENT_COLUMNS, to_event
+from ..events import EVENT_COLUMNS
 from ..folds import SessionRow, record_of, to_record
 from ..pairs import PAIR_COLUMNS, Pair
-from ..records import Address, Cursor, PendingRead, SessionRecord, SessionsPage, Shown, StateEvent, StatusRead, StoreStatistics
+from ..records import (
+    Address,
+    Cursor,
+    EventRow,
+    PendingRead,
+    SessionRecord,
+    SessionsPage,
+    Shown,
+    StateEvent,
+    StatusRead,
+    StoreStatistics,
+    to_event,
+)
 from ..rows import Row
 from . import chain
 from .folds import load_one
@@ -22,11 +34,11 @@ def status(connection: sqlite3.Connection, address: Address, changes_since: int 
     fold = load_one(connection, address)
     if fold.session is None:
         return None
-    events: tuple[StateEvent, ...] = ()
+    rows: tuple[EventRow, ...] = ()
     if changes_since is not None:
-        events = chain.events_after(connection, address, fold.head_id, fold.last_sequence, changes_since, limit + 1)
-    earliest = chain.earliest_sequence(connection, fold.head_id, fold.last_sequence)
-    return StatusRead(to_record(fold, fold.session), fold.pruned_max_sequence, earliest, events[:limit], len(events) > limit)
+        rows = chain.events_after(connection, fold.head_id, fold.last_sequence, changes_since, limit + 1)
+    earliest = chain.earliest_sequence(connection, fold.head_id, fold.last_sequence, fold.pruned_max_sequence)
+    return StatusRead(to_record(fold, fold.session), fold.pruned_max_sequence, earliest, rows[:limit], len(rows) > limit)
 
 
 def session_exists(connection: sqlite3.Connection, session_key: str) -> bool:

@@ -124,3 +124,8 @@ def test_wrong_files(tmp_path: Path) -> None:
     assert "line 1" in wrong(file="language = fr")
     with pytest.raises(CommandFailed, match="--config: there is no file"):
         load_settings({}, tmp_path / "none.toml", {})
+
+
+def test_a_mark_before_the_settings() -> None:
+    """A file that an editor saved with a byte order mark is read like any other."""
+    assert load(file="\ufeffnotices_max = 3").config.notices_max == 3

@@ -369,5 +369,5 @@ def sub_agents_woken(patch: Patch) -> None:
 @mutation
 def status_tells_another_actor(patch: Patch) -> None:
     """A delta says that the system did everything."""
-    event_row = tools.event_row
-    patch.setattr(tools, "event_row", lambda event, language: event_row(event, language) | {"actorType": "system"})
+    event_rows = tools.event_rows
+    patch.setattr(tools, "event_rows", lambda rows, language: [row | {"actorType": "system"} for row in event_rows(rows, language)])

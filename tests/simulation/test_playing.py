@@ -11,7 +11,7 @@ from kizuki.actors.simulation.playing.experiment import play
 from kizuki.actors.simulation.playing.figures import figures, waits_of
 from kizuki.actors.simulation.playing.modes import MODES, Mode
 from kizuki.actors.simulation.report.bands import bands
-from kizuki.actors.simulation.scenario import parse_scenario
+from kizuki.actors.simulation.scenario_file import parse_scenario
 from kizuki.actors.simulation.shipped import load_scenario, shipped
 
 

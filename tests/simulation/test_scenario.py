@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
+from pathlib import Path
+
 import pytest
 
 from kizuki.actors.simulation.durations import Span, duration_text, parse_duration, parse_span
 from kizuki.actors.simulation.life import draw_life
 from kizuki.actors.simulation.places import ScenarioError
-from kizuki.actors.simulation.scenario import parse_scenario
+from kizuki.actors.simulation.scenario_file import parse_scenario
 from kizuki.actors.simulation.shipped import ScenarioNotFound, load_scenario, shipped
 
 TOP = 'title = "T"\nlasts = "10m"\n'
@@ -46,6 +49,12 @@ WRONG = [
     (TOP + AGENT + 'external = "claude"\n' + STEP, "agents[1] ('a').external: it is 'claude': an external session has neither steps"),
     (TOP + AGENT + 'gateway = "z"\n', "agents[1] ('a').gateway: it is 'z': write a"),
     (TOP + AGENT + PERSON, "people[1] ('Ana').at: it is missing: say when"),
+    (TOP + AGENT + PERSON + 'at = ["9m", "11m"]\n', "people[1] ('Ana').at: it is ['9m', '11m']: each time must be before the end"),
+    (TOP + AGENT + PERSON + 'at = "10m"\n', "Ana').at: it is '10m': each time must be before the end of the scenario, which lasts 10m"),
+    (TOP + AGENT + 'compacts = "10m"\n', "agents[1] ('a').compacts: it is '10m': each time must be before the end"),
+    (TOP + AGENT + 'starts = "1h"\n', "agents[1] ('a').starts: it is '1h': each time must be before the end"),
+    (TOP + AGENT + 'external = "claude"\nvanishes = "11m"\n', "agents[1] ('a').vanishes: it is '11m': each time must be before the end"),
+    (TOP + AGENT + GATEWAY + 'dies = "11m"\n', "gateways[1].dies: it is '11m': each time must be before the end"),
     (TOP + AGENT + PERSON + 'at = ["soon"]\n', "people[1] ('Ana').at: it is ['soon']: write a list of times"),
     (TOP + AGENT + PERSON.replace('["a"]', "[]") + "per_hour = 1\n", "people[1] ('Ana').into: it is []: say whose sessions"),
     (TOP + AGENT + (PERSON + "per_hour = 1\n") * 2, "people[2].name: it is 'Ana': each needs a name of its own"),
@@ -62,6 +71,16 @@ def test_an_error_says_where_and_what(text: str, says: str) -> None:
     with pytest.raises(ScenarioError) as error:
         parse_scenario("s", text)
     assert says in str(error.value)
+
+
+def test_a_mark_before_the_text(tmp_path: Path) -> None:
+    """A file that an editor saved with a byte order mark is read like any other; an error counts bytes as they are in the file."""
+    marked = tmp_path / "marked.toml"
+    marked.write_bytes(BOM_UTF8 + (TOP + AGENT).encode())
+    assert load_scenario(str(marked)) == parse_scenario("marked", TOP + AGENT)
+    marked.write_bytes(BOM_UTF8 + b"title = '\xe9'")
+    with pytest.raises(ScenarioError, match="it is no UTF-8: byte 13 is 0xe9"):
+        load_scenario(str(marked))
 
 
 def test_groups_are_written_out() -> None:

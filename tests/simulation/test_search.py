@@ -114,6 +114,22 @@ def test_a_seed_is_the_same_history_in_every_process() -> None:
     assert one.count("fault ") > 6
 
 
+def found(hash_seed: str) -> tuple[str, str]:
+    """What the command prints as JSON in a process of its own, and what it says beside it."""
+    command = [sys.executable, "-m", "kizuki.actors.hosting.cli", "simulate", "--faults", "all", "--seeds", "1..4", "--json"]
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout, done.stderr
+
+
+def test_the_same_seeds_print_the_same_bytes() -> None:
+    """The command's JSON is the same in two processes with different hash seeds; how long it took is told on standard error."""
+    (one, beside), (another, _) = found("0"), found("4711")
+    assert one == another
+    assert json.loads(one)["histories"] == 4
+    assert "seeds a second" in beside
+
+
 def test_a_seed_does_not_depend_on_what_was_played_before() -> None:
     """So that a failing seed can be played alone."""
     with Disk() as used, Disk() as new:

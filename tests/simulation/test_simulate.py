@@ -15,7 +15,7 @@ from kizuki.actors.hosting import cli
 from kizuki.actors.simulation.playing.experiment import experiment
 from kizuki.actors.simulation.playing.modes import MODES
 from kizuki.actors.simulation.report.page import report_page
-from kizuki.actors.simulation.scenario import parse_scenario
+from kizuki.actors.simulation.scenario_file import parse_scenario
 
 EVIL = "<script>alert('1')</script>"
 HOSTILE = f"""

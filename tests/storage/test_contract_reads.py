@@ -40,9 +40,11 @@ async def test_a_version_beyond_all_numbers(store: Store, version: int) -> None:
     assert (read.events, read.more) == ((), False)
 
 
+@pytest.mark.parametrize("scanned_per_link", [0, SCANNED_PER_LINK])
 @pytest.mark.parametrize("pruned", [1, 100, 191, 192, 193, 500, LONG - 1])
-async def test_the_earliest_sequence_and_the_gap(store: Store, pruned: int) -> None:
+async def test_the_earliest_sequence_and_the_gap(store: Store, pruned: int, scanned_per_link: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rule 5.2: the earliest sequence is the smallest kept; rule 5.3: the pruned mark is the highest that went, in this session."""
+    monkeypatch.setattr("kizuki.storage.sqlite.chain.SCANNED_PER_LINK", scanned_per_link)
     kept = await record_long(store)
     await commit(store, PruneEvents(0, LONG - pruned, LONG))
     read = await store.status(CHILD, changes_since=0, limit=LONG)

@@ -28,7 +28,7 @@ def read_token(file: Path | None, environ: Mapping[str, str], variable: str) -> 
 
 def _token_in(file: Path) -> str:
     try:
-        with file.open(encoding="utf-8") as opened:
+        with file.open(encoding="utf-8-sig") as opened:
             readable_by_others = stat.S_IMODE(os.fstat(opened.fileno()).st_mode) & 0o077
             token = opened.read(4_096).strip()
     except (OSError, ValueError) as error:

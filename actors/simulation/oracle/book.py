@@ -7,8 +7,9 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+from .draft import News
 from .durable import Address, Durable, Event, Pair, Snapshot
-from .effects import Acknowledge, Effect, News
+from .effects import Acknowledge, Effect
 from .operations import Asked
 from .turns import Turns
 from .violations import Violation

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from .draft import NEW_ID, Draft, ExpectedRow, News, Position
 from .durable import Address, Change, Cursor, Event, Head, Pair, Row
-from .effects import NEW_ID, Draft, Effect, ExpectedRow, News, Position
+from .effects import Effect
 from .violations import Violation
 
 DRAFTS_MAX: Final = 5_000

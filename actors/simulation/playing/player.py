@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol, TypeVar
 
 from ...errors import KizukiError
 from ...gateway import Gateway
@@ -16,10 +16,10 @@ from ..life import PlannedAct, PlannedTurn
 from ..process import Process, ProcessCrashed
 from ..scenario import Agent
 from .minds import Mind, Told
-from .record import ActSeen, Ended, Learned, Sent, TurnKind, TurnSeen, Woken
+from .record import ActSeen, Ended, Learned, Record, Sent, TurnKind, TurnSeen, Woken
+from .truth import Truth
 
-if TYPE_CHECKING:
-    from .stage import Stage
+T = TypeVar("T")
 
 RETRY_S: Final = 10.0
 """How long after a failed turn it is tried again."""
@@ -44,10 +44,51 @@ class OpenTurn:
     told_at_s: float = 0.0
 
 
+class Scene(Protocol):
+    """The run as its agents know it: the others, the time, the gateways, what happens and what is seen of it."""
+
+    record: Record
+    truth: Truth
+    lasts_s: float
+
+    @property
+    def players(self) -> Mapping[str, Player]:
+        """Everybody, by name."""
+        ...
+
+    def now_s(self) -> float:
+        """Seconds since the run began."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        ...
+
+    async def until(self, at_s: float) -> None:
+        """Wait for a moment."""
+        ...
+
+    async def running(self, agent: Agent) -> Process:
+        """The process that runs the agent now."""
+        ...
+
+    async def call(self, agent: Agent, work: Callable[[Gateway], Awaitable[T]]) -> T:
+        """Have it done where the agent runs, and again if the process dies before it answers."""
+        ...
+
+    async def adopt(self, agent: Agent) -> None:
+        """Link the agent's session to its thread."""
+        ...
+
+    def note(self, gateway: str, what: str) -> None:
+        """Add a line to the trace."""
+        ...
+
+
 class Player:
     """Plays one agent in one run."""
 
-    def __init__(self, agent: Agent, mind: Mind, stage: Stage) -> None:
+    def __init__(self, agent: Agent, mind: Mind, stage: Scene) -> None:
         self.agent = agent
         self.mind = mind
         self.appeared = asyncio.Event()
@@ -78,7 +119,7 @@ class Player:
         """Ask by the clock."""
         await self.appeared.wait()
         while True:
-            await self._stage.world.sleep(every_s)
+            await self._stage.sleep(every_s)
             await self._stage.call(self.agent, lambda gateway: self.read(gateway, "poll"))
 
     async def heed(self) -> None:
@@ -144,10 +185,10 @@ class Player:
                 await process.call(partial(self._plan_turn, planned, fails, done))
                 return
             except ProcessCrashed:
-                await self._stage.world.sleep(LATE_S)
+                await self._stage.sleep(LATE_S)
             except (TurnFailed, KizukiError):
                 fails = False
-                await self._stage.world.sleep(RETRY_S)
+                await self._stage.sleep(RETRY_S)
 
     # -- in a process ------------------------------------------------------------------------------------------------------------
 
@@ -167,7 +208,7 @@ class Player:
                 # What the plan says next is not put off by it.
                 await self._until(min(turn.seen.begins_s + READS_S, self._next_s - LATE_S))
         except KizukiError as error:
-            self._stage.world.note(self.agent.gateway, f"{kind} of {self.agent.name}: {error}")
+            self._stage.note(self.agent.gateway, f"{kind} of {self.agent.name}: {error}")
 
     async def _plan_turn(self, planned: PlannedTurn, fails: bool, done: set[int], gateway: Gateway) -> None:
         """Catch up with all that has no room in one prompt, then act. `done` are the acts that need not be done again."""

@@ -62,6 +62,14 @@ class Stage:
         """Seconds since the run began."""
         return now_s(self.world)
 
+    async def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        await self.world.sleep(seconds)
+
+    def note(self, gateway: str, what: str) -> None:
+        """Add a line to the trace."""
+        self.world.note(gateway, what)
+
     async def until(self, at_s: float) -> None:
         """Wait for a moment."""
         await self.world.sleep(max(0.0, at_s - self.now_s()))

@@ -9,8 +9,8 @@ from ....storage.records import StateEvent
 from ....storage.writes import Append, Commit, LinkPut, PutLink, RecordUpstream, UpstreamRecorded, Write
 from ..loop import US_PER_S
 from ..observer import Observer
-from ..process import Process
-from ..world import START_MS, World
+from ..process import Around, Process
+from ..world import START_MS
 from .record import EventSeen, Record
 
 
@@ -47,7 +47,7 @@ class Truth(Observer):
         """Whether others changed the target, at this version or before."""
         return any(event.notifies and event.actor != agent and event.sequence <= version for event in self._by_target[target])
 
-    def _note(self, world: World, append: Append, event: StateEvent) -> None:
+    def _note(self, world: Around, append: Append, event: StateEvent) -> None:
         target = self._names.get(event.session_key, event.session_key)
         at_s = now_s(world)
         happened_s = min(at_s, max(0.0, (event.occurred_at_ms - START_MS) / 1_000))
@@ -61,7 +61,7 @@ class Truth(Observer):
             tell(seen)
 
 
-def now_s(world: World) -> float:
+def now_s(world: Around) -> float:
     """Seconds since the run began."""
     return world.scheduler.now_us / US_PER_S
 

@@ -104,7 +104,7 @@ def test_for_people(database: Path, tmp_path: Path) -> None:
 
 
 def test_a_token_file(kizuki: Kizuki, database: Path, tmp_path: Path) -> None:
-    """A token that others can read, or that is too short, is refused."""
+    """A token that others can read, or that is too short, is refused; a byte order mark before it is no part of it."""
     file = tmp_path / "token"
     file.write_text(TOKEN)
     file.chmod(0o644)
@@ -112,7 +112,7 @@ def test_a_token_file(kizuki: Kizuki, database: Path, tmp_path: Path) -> None:
     file.chmod(0o600)
     file.write_text("short")
     assert kizuki("serve", "--db", database, "--token-file", file).code == 2
-    file.write_text(TOKEN)
+    file.write_text(TOKEN, "utf-8-sig")
     with serve_process(database, "--token-file", file) as server, server.client(authorization=f"Bearer {TOKEN}") as client:
         assert client.get("/api/statistics").status_code == 200
 
