@@ -13,6 +13,9 @@ from typing import NamedTuple
 NOBODY = ""
 """The name of every actor that is not an agent: no watcher has it."""
 
+OPENINGS_AT_ONCE = 16
+"""How many notices a transaction opens by itself for each session that its events are on; whoever records waits for those."""
+
 
 class Latest(NamedTuple):
     """The two latest (actor, sequence) of distinct actors; actor None and sequence 0 where there is none."""
@@ -58,6 +61,11 @@ def latest_by_another(latest: Latest, watcher: str) -> int:
 def material(latest: Latest, watcher: str, last_seen: int) -> int:
     """A cursor's material position."""
     return max(last_seen, latest_by_another(latest, watcher))
+
+
+def openings_at_once(targets: int, left: int) -> int:
+    """How many notices to open in the events' own transaction, on so many targets; what is beyond that is owed."""
+    return min(OPENINGS_AT_ONCE * targets, left)
 
 
 def owe(owed: Owed | None, event: Notifying) -> Owed:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ..errors import WriteRefusedError
 from ..events import EVENT_COLUMNS, payload_json
 from ..folds import Fold
+from ..heads import openings_at_once
 from ..pairs import PairWrite
 from ..recording import ROW_COLUMNS, DedupeKey, Run, addresses, record_all
 from ..records import Address, StateEvent, to_event
@@ -153,7 +154,8 @@ async def _write(tx: Transaction, run: Run, now_ms: int) -> None:
     del events[_PREVIOUS]  # Here an index knows which events are a session's.
     moved = columns([moved_row(fold) for fold in run.touched.values() if fold.head_moved], MOVED_COUNT)
     opening = opening_folds(run.touched.values())
-    clean = await tx.connection.fetch(_RECORD, *events, *moved, [fold.head_id for fold in opening], tx.openings_left + 1)
+    look_for = openings_at_once(len(opening), tx.openings_left) + 1
+    clean = await tx.connection.fetch(_RECORD, *events, *moved, [fold.head_id for fold in opening], look_for)
     for fold in run.touched.values():
         fold.head_moved = False
     await open_fresh(tx, opening, clean, now_ms)

@@ -19,7 +19,7 @@ from .line import BACKOFF_FIRST_S, Database, Line
 T = TypeVar("T")
 
 OPENINGS_MAX = 256
-"""How many notices one transaction opens for its events; what is beyond it is owed."""
+"""How many notices one transaction opens for its events at most, however many sessions they are on; what is beyond it is owed."""
 ATTEMPTS_MAX = 10
 """How often a transaction is tried that collides with others."""
 

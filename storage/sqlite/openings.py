@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..folds import Fold
-from ..heads import NOBODY, Owed, first_material, owe, owed_pin
-from ..pairs import OPENABLE, PAIR_COLUMNS, Pair, PairWrite, write_of
-from ..positions import open_at
+from ..heads import NOBODY, Latest, Owed, first_material, latest_by_another, openings_at_once, owe, owed_pin
+from ..pairs import OPENABLE, PAIR_COLUMNS, Pair, PairWrite
 from ..records import Address, Opened
+from ..rows import Row
 from ..writes import OpenOwed
 from .folds import save_heads
 from .pairs import put_pairs
@@ -31,14 +31,14 @@ def open_fresh(tx: Transaction, folds: Iterable[Fold], now_ms: int) -> bool:
     touched = {fold.head_id: fold for fold in folds if fold.fresh and fold.owed is None and not fold.all_open}
     if not touched:
         return False
-    clean = tx.connection.execute(_CLEAN, (json.dumps(list(touched)), tx.openings_left + 1)).fetchall()
-    _open_clean(tx, touched, clean[: tx.openings_left], now_ms)
-    if len(clean) > tx.openings_left:
-        tx.openings_left = 0
-        _owe_all(tx.connection, list(touched.values()))
-        return True
-    tx.openings_left -= len(clean)
-    return False
+    limit = openings_at_once(len(touched), tx.openings_left)
+    clean = tx.connection.execute(_CLEAN, (json.dumps(list(touched)), limit + 1)).fetchall()
+    tx.openings_left -= min(len(clean), limit)
+    _open_clean(tx, touched, clean[:limit], now_ms)
+    if len(clean) <= limit:
+        return False
+    _owe_all(tx.connection, list(touched.values()))
+    return True
 
 
 def _open_clean(tx: Transaction, touched: dict[int, Fold], clean: Sequence[tuple[int, int, int, str]], now_ms: int) -> None:
@@ -69,13 +69,22 @@ class _Debtor(NamedTuple):
     head_id: int
     address: Address
     last_sequence: int
+    latest: Latest
     owed: Owed
 
 
-_DEBTORS = (
-    "SELECT head_id, session_key, agent_id, last_sequence, owed_actor, owed_sequence, owed_other_sequence "
-    "FROM heads INDEXED BY heads_owed WHERE owed_sequence IS NOT NULL"
+_DEBTOR_COLUMNS = (
+    "t.head_id, t.session_key, t.agent_id, t.last_sequence, t.latest_actor, t.latest_sequence, t.other_actor, t.other_sequence, "
+    "t.owed_actor, t.owed_sequence, t.owed_other_sequence"
 )
+
+
+def _debtor(row: Row) -> _Debtor:
+    return _Debtor(row[0], Address(row[1], row[2]), row[3], Latest(*row[4:8]), Owed(*row[8:11]))
+
+
+_CleanPair = tuple[int, int, str]
+"""A clean pair of a known target: the watcher's head, last seen, and the watcher."""
 
 
 def open_owed(tx: Transaction, write: OpenOwed) -> int:
@@ -90,66 +99,64 @@ def open_owed(tx: Transaction, write: OpenOwed) -> int:
     return opened
 
 
+_DEBTORS = f"SELECT {_DEBTOR_COLUMNS} FROM heads t INDEXED BY heads_owed WHERE t.owed_sequence IS NOT NULL ORDER BY t.owed_sequence LIMIT ?"
+
+
 def _debtors(connection: sqlite3.Connection, limit: int) -> list[_Debtor]:
-    rows = connection.execute(f"{_DEBTORS} ORDER BY owed_sequence LIMIT ?", (limit,)).fetchall()
-    return [_Debtor(row[0], Address(row[1], row[2]), row[3], Owed(*row[4:7])) for row in rows]
+    return [_debtor(row) for row in connection.execute(_DEBTORS, (limit,))]
 
 
 _SLICE = (
-    f"SELECT {PAIR_COLUMNS} FROM heads t CROSS JOIN cursors c INDEXED BY cursors_clean ON c.target_id = t.head_id "
-    "AND (c.notified <= c.last_seen) = 1 CROSS JOIN heads w ON w.head_id = c.watcher_id "
+    "SELECT c.watcher_id, c.last_seen, w.session_key FROM heads t CROSS JOIN cursors c INDEXED BY cursors_clean "
+    "ON c.target_id = t.head_id AND (c.notified <= c.last_seen) = 1 CROSS JOIN heads w ON w.head_id = c.watcher_id "
     f"WHERE t.head_id = ? AND {OPENABLE} LIMIT ?"
 )
 
 
 def _open_slice(tx: Transaction, debtor: _Debtor, limit: int, now_ms: int) -> int:
-    pairs = [Pair.of(row) for row in tx.connection.execute(_SLICE, (debtor.head_id, limit + 1))]
-    _open_pairs(tx, [(debtor, pair) for pair in pairs[:limit]], now_ms)
-    if len(pairs) <= limit:
+    clean = tx.connection.execute(_SLICE, (debtor.head_id, limit + 1)).fetchall()
+    _open_pairs(tx, debtor, clean[:limit], now_ms)
+    if len(clean) <= limit:
         tx.connection.execute(
             "UPDATE heads SET owed_actor = NULL, owed_sequence = NULL, owed_other_sequence = NULL WHERE head_id = ?", (debtor.head_id,)
         )
-    return min(len(pairs), limit)
+    return min(len(clean), limit)
 
 
 _OWED_TO = (
-    f"SELECT {PAIR_COLUMNS}, t.last_sequence, t.owed_actor, t.owed_sequence, t.owed_other_sequence FROM heads t INDEXED BY heads_owed "
-    "CROSS JOIN heads w ON w.session_key = ? CROSS JOIN cursors c ON c.watcher_id = w.head_id AND c.target_id = t.head_id "
+    "FROM heads t INDEXED BY heads_owed CROSS JOIN heads w ON w.session_key = ? "
+    "CROSS JOIN cursors c ON c.watcher_id = w.head_id AND c.target_id = t.head_id "
     f"WHERE t.owed_sequence IS NOT NULL AND {OPENABLE}"
 )
 
 
-def _owed_to(connection: sqlite3.Connection, watcher: str) -> list[tuple[_Debtor, Pair]]:
-    found = []
-    for row in connection.execute(_OWED_TO, (watcher,)):
-        pair = Pair.of(row[:12])
-        found.append((_Debtor(pair.target_id, pair.target, row[12], Owed(*row[13:16])), pair))
-    return found
-
-
 def owed_pairs(connection: sqlite3.Connection, watcher: str) -> list[Pair]:
     """The watcher's pairs to which an opening is owed."""
-    return [pair for _, pair in _owed_to(connection, watcher)]
+    return [Pair.of(row) for row in connection.execute(f"SELECT {PAIR_COLUMNS} {_OWED_TO}", (watcher,))]
 
 
 def _open_owed_to(tx: Transaction, watcher: str, now_ms: int) -> int:
-    found = _owed_to(tx.connection, watcher)
-    _open_pairs(tx, found, now_ms)
-    return len(found)
+    rows = tx.connection.execute(f"SELECT {_DEBTOR_COLUMNS}, c.watcher_id, c.last_seen {_OWED_TO}", (watcher,)).fetchall()
+    for row in rows:
+        _open_pairs(tx, _debtor(row), [(row[11], row[12], watcher)], now_ms)
+    return len(rows)
 
 
-def _open_pairs(tx: Transaction, owed: Sequence[tuple[_Debtor, Pair]], now_ms: int) -> None:
-    put_pairs(tx.connection, [write_of(pair, open_at(pair.positions, _pin(tx.connection, debtor, pair)), now_ms) for debtor, pair in owed])
-    tx.opened.extend(pair.opened for _, pair in owed)
+def _open_pairs(tx: Transaction, debtor: _Debtor, clean: Sequence[_CleanPair], now_ms: int) -> None:
+    """There may be a hundred thousand of them, so nothing is made of a pair but its row and what is told of it."""
+    head_id, address, _, _, owed = debtor
+    writes = []
+    for watcher_id, last_seen, watcher in clean:
+        pin = owed_pin(owed, watcher, last_seen) or _later_pin(tx.connection, debtor, watcher, last_seen)
+        writes.append(PairWrite(watcher_id, head_id, last_seen, pin, now_ms))
+        tx.opened.append(Opened(watcher, address))
+    put_pairs(tx.connection, writes)
 
 
-def _pin(connection: sqlite3.Connection, debtor: _Debtor, pair: Pair) -> int:
+def _later_pin(connection: sqlite3.Connection, debtor: _Debtor, watcher: str, last_seen: int) -> int:
     """The first material event after last seen; where it is pruned, the last one, which is never gone from the head."""
-    last_seen = pair.positions.last_seen
-    known = owed_pin(debtor.owed, pair.watcher, last_seen)
-    if known is not None:
-        return known
-    return _walk_to_first_material(connection, debtor.last_sequence, pair.watcher, last_seen) or pair.positions.material
+    first = _walk_to_first_material(connection, debtor.last_sequence, watcher, last_seen)
+    return first or latest_by_another(debtor.latest, watcher)
 
 
 _WALK = f"""

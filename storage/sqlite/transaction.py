@@ -17,7 +17,7 @@ _REFUSALS = (sqlite3.DataError, sqlite3.IntegrityError, sqlite3.InterfaceError, 
 """How SQLite refuses a value; what is no `sqlite3.Error` at all (a lone surrogate, an integer too large) is refused on the way there."""
 
 OPENINGS_MAX = 256
-"""How many notices one transaction opens for its events; what is beyond it is owed."""
+"""How many notices one transaction opens for its events at most, however many sessions they are on; what is beyond it is owed."""
 
 
 @dataclass(slots=True)
