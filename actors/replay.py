@@ -1,7 +1,8 @@
 """The replay at a start: every pair that is pending in the store gets its one notice, and its watcher a wake (rule 4.11).
 
 It goes through the pairs in slices, so that the gateway serves meanwhile; a watcher that is served before its slice has come is replayed
-first. What it has done outlives the actor, for a pair must not be pinned anew once it may have been shown.
+first. The very first slice comes before the sweep of a start that removes expired cursors, which looks at all there are: it passes over what
+has expired, so that the first wakes need not wait for the sweep. What it has done outlives the actor, for a pair must not be pinned anew once it may have been shown.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..storage.retention import SLICE_ROWS_FIRST
 from ..storage.writes import ExpireCursors, Replay, Replayed
 from .clock import Clock
 from .config import GatewayConfig
+from .log import LogState
 from .logs import logger
 from .messages import BeginReplay, ReplayNext, ReplayWatcher, Tick
 from .retention import retained_from_ms
@@ -25,7 +27,7 @@ from .runtime import AsyncioActor, AsyncioActorRef
 from .sweeps import sweep
 from .timer import Timer
 
-SLICE_PAIRS: Final = 500
+SLICE_PAIRS: Final = 1_000
 RETRY_S: Final = 1.0
 
 
@@ -36,15 +38,22 @@ class ReplayProgress:
     asked_for: bool = False
     """Whether the start has asked for it: from then on it goes on by itself."""
     begun: bool = False
+    swept: bool = False
+    """Whether this start has removed what had expired."""
     after: tuple[int, int] | None = None
     """The last pair replayed, in the store's order."""
     finished: bool = False
     served: set[str] = field(default_factory=set)
     """Watchers replayed ahead of their slice; emptied at the end."""
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left of the start."""
+        return self.finished and self.swept
+
     def serves(self, watcher: str) -> bool:
-        """Whether the watcher's pending pairs are certain to have been replayed."""
-        return self.finished or watcher in self.served
+        """Whether the watcher's pending pairs are certain to have been replayed, and its expired ones to be gone."""
+        return self.over or watcher in self.served
 
     def restart(self, served: set[str]) -> None:
         """Begin again, but for watchers that must keep what they have been shown."""
@@ -60,16 +69,19 @@ class ReplayActor(AsyncioActor):
     inbox_size: ClassVar[int] = sys.maxsize
     """The bound would refuse only its own next slice, behind a crowd of watchers that ask."""
 
-    def __init__(self, log: Callable[[], AsyncioActorRef[Any]], clock: Clock, config: GatewayConfig, progress: ReplayProgress) -> None:
+    def __init__(
+        self, log: Callable[[], AsyncioActorRef[Any]], clock: Clock, config: GatewayConfig, progress: ReplayProgress, log_state: LogState
+    ) -> None:
         super().__init__()
         self._log = log
         self._clock = clock
         self._config = config
         self._progress = progress
+        self._log_state = log_state
         self._timer = Timer(clock, self.actor_ref)
 
     def on_start(self) -> None:
-        if self._progress.asked_for and not self._progress.finished:
+        if self._progress.asked_for and not self._progress.over:
             self.actor_ref.tell(ReplayNext())
 
     async def on_receive(self, message: BeginReplay | ReplayNext | ReplayWatcher | Tick) -> None:
@@ -89,13 +101,22 @@ class ReplayActor(AsyncioActor):
         self._timer.cancel()
 
     async def _begin(self) -> None:
-        """Expired cursors go first (rule 3.5); the first slice also settles what is owed from before."""
+        """The first slice, which also settles what is owed from before; then what has expired goes (rule 3.5), before anybody is served."""
         if self._progress.begun:
             return
         before_ms = retained_from_ms(self._clock.now_ms(), self._config)
-        await sweep(self._log().ask, self._clock, ExpireCursors(before_ms, SLICE_ROWS_FIRST))
-        await self._replay_slice()
+        if self._progress.after is None and not self._progress.finished:
+            await self._replay_slice(renewed_from_ms=before_ms)
+        if not self._progress.swept:
+            await self._sweep(before_ms)
         self._progress.begun = True
+
+    async def _sweep(self, before_ms: int) -> None:
+        """Remove what has expired; from then on what is owed may be opened."""
+        await sweep(self._log().ask, self._clock, ExpireCursors(before_ms, SLICE_ROWS_FIRST))
+        self._progress.swept = True
+        self._log_state.owed_waits = False
+        self._log().tell(Tick())
 
     async def _replay_watcher(self, watcher: str) -> None:
         await self._begin()
@@ -112,8 +133,9 @@ class ReplayActor(AsyncioActor):
             logger().warning("replay waits for the store", error=str(error))
             self._timer.set(RETRY_S)
 
-    async def _replay_slice(self) -> None:
-        result: Replayed = await self._log().ask(Replay(SLICE_PAIRS, self._progress.after, done=frozenset(self._progress.served)))
+    async def _replay_slice(self, renewed_from_ms: int = 0) -> None:
+        done = frozenset(self._progress.served)
+        result: Replayed = await self._log().ask(Replay(SLICE_PAIRS, self._progress.after, done=done, renewed_from_ms=renewed_from_ms))
         self._progress.after = result.after
         if result.after is None:
             self._progress.finished = True

@@ -83,7 +83,7 @@ class ActorSystem:
         self._recent_texts = recent_texts
         self._closed: str | None = None
         """Why no call is taken any more."""
-        self._log_state = LogState()
+        self._log_state = LogState(owed_waits=True)
         self._replay = ReplayProgress()
         self._neighbourhood = Neighbourhood()
         self._permanent: ActorDirectory = ActorDirectory()
@@ -92,7 +92,7 @@ class ActorSystem:
         self._supervisor: Ref | None = None
 
     async def start(self) -> None:
-        """Start the permanent actors; returns when the gateway is registered, expired cursors are gone and the replay has begun.
+        """Start the permanent actors; returns when the gateway is registered, the replay has begun and expired cursors are gone.
 
         Raises `StoreError`.
         """
@@ -237,7 +237,7 @@ class ActorSystem:
         )
 
     def _start_replay(self) -> Ref:
-        return self.runtime.start(ReplayActor, self.log, self.clock, self.config, self._replay)
+        return self.runtime.start(ReplayActor, self.log, self.clock, self.config, self._replay, self._log_state)
 
     def _start_retention(self) -> Ref:
         return self.runtime.start(RetentionActor, self.log, self.clock, self.config)
