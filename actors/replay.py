@@ -1,27 +1,30 @@
 """The replay at a start: every pair that is pending in the store gets its one notice, and its watcher a wake (rule 4.11).
 
 It goes through the pairs in slices, so that the gateway serves meanwhile; a watcher that is served before its slice has come is replayed
-first. The very first slice comes before the sweep of a start that removes expired cursors, which looks at all there are: it passes over what
-has expired, so that the first wakes need not wait for the sweep. What it has done outlives the actor, for a pair must not be pinned anew once it may have been shown.
+first. What it has done outlives the actor, for a pair must not be pinned anew once it may have been shown.
+
+Expired cursors go before (rule 3.5): the first slice of that sweep is all of it in most databases, and comes before anything is told of. In
+a large one the rest of the sweep, which looks at every cursor, comes behind the first slice of the replay, which passes over what has
+expired: so the first wakes do not wait for it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
 from pykka import ActorDeadError
 
 from ..storage.errors import StoreError
 from ..storage.retention import SLICE_ROWS_FIRST
-from ..storage.writes import ExpireCursors, Replay, Replayed
+from ..storage.writes import ExpireCursors, Replay, Replayed, Swept
 from .clock import Clock
 from .config import GatewayConfig
 from .log import LogState
 from .logs import logger
-from .messages import BeginReplay, ReplayNext, ReplayWatcher, Tick
+from .messages import BeginReplay, BeginSweep, ReplayNext, ReplayWatcher, Tick
 from .retention import retained_from_ms
 from .runtime import AsyncioActor, AsyncioActorRef
 from .sweeps import sweep
@@ -38,6 +41,8 @@ class ReplayProgress:
     asked_for: bool = False
     """Whether the start has asked for it: from then on it goes on by itself."""
     begun: bool = False
+    sweep: ExpireCursors | None = None
+    """The next slice of what has expired, if there is more than the first one."""
     swept: bool = False
     """Whether this start has removed what had expired."""
     after: tuple[int, int] | None = None
@@ -84,8 +89,10 @@ class ReplayActor(AsyncioActor):
         if self._progress.asked_for and not self._progress.over:
             self.actor_ref.tell(ReplayNext())
 
-    async def on_receive(self, message: BeginReplay | ReplayNext | ReplayWatcher | Tick) -> None:
+    async def on_receive(self, message: BeginSweep | BeginReplay | ReplayNext | ReplayWatcher | Tick) -> None:
         match message:
+            case BeginSweep():
+                await self._begin_sweep()
             case BeginReplay():
                 self._progress.asked_for = True
                 await self._begin()
@@ -101,22 +108,34 @@ class ReplayActor(AsyncioActor):
         self._timer.cancel()
 
     async def _begin(self) -> None:
-        """The first slice, which also settles what is owed from before; then what has expired goes (rule 3.5), before anybody is served."""
+        """The first slice, which also settles what is owed from before; nobody is served before what has expired is gone."""
         if self._progress.begun:
             return
-        before_ms = retained_from_ms(self._clock.now_ms(), self._config)
+        await self._begin_sweep()
         if self._progress.after is None and not self._progress.finished:
-            await self._replay_slice(renewed_from_ms=before_ms)
-        if not self._progress.swept:
-            await self._sweep(before_ms)
+            await self._replay_slice()
+        if self._progress.sweep is not None:
+            await sweep(self._log().ask, self._clock, self._progress.sweep)
+            self._swept()
         self._progress.begun = True
 
-    async def _sweep(self, before_ms: int) -> None:
-        """Remove what has expired; from then on what is owed may be opened."""
-        await sweep(self._log().ask, self._clock, ExpireCursors(before_ms, SLICE_ROWS_FIRST))
+    async def _begin_sweep(self) -> None:
+        if self._progress.swept or self._progress.sweep is not None:
+            return
+        first = ExpireCursors(retained_from_ms(self._clock.now_ms(), self._config), SLICE_ROWS_FIRST)
+        swept: Swept = await self._log().ask(first)
+        if isinstance(swept.after, tuple):
+            self._progress.sweep = replace(first, after=swept.after)
+        else:
+            self._swept()
+
+    def _swept(self) -> None:
+        """From now on what is owed may be opened."""
+        self._progress.sweep = None
         self._progress.swept = True
         self._log_state.owed_waits = False
-        self._log().tell(Tick())
+        if self._log_state.owed:
+            self._log().tell(Tick())
 
     async def _replay_watcher(self, watcher: str) -> None:
         await self._begin()
@@ -133,7 +152,8 @@ class ReplayActor(AsyncioActor):
             logger().warning("replay waits for the store", error=str(error))
             self._timer.set(RETRY_S)
 
-    async def _replay_slice(self, renewed_from_ms: int = 0) -> None:
+    async def _replay_slice(self) -> None:
+        renewed_from_ms = self._progress.sweep.before_ms if self._progress.sweep is not None else 0
         done = frozenset(self._progress.served)
         result: Replayed = await self._log().ask(Replay(SLICE_PAIRS, self._progress.after, done=done, renewed_from_ms=renewed_from_ms))
         self._progress.after = result.after

@@ -1,6 +1,7 @@
 """Retention: expired cursors go at a start and hourly, old events and the heads of sessions long deleted likewise (rules 3.5, 6.1).
 
-The cursors of a start are the replay's to sweep, which depends on it; what is pruned here at a start is the rest. All of it is slices that the log actor commits between other writes, each sized by the time that the last one took.
+The cursors of a start are swept by the replay, which has to come after it; what is pruned here at a start is the rest. All of it is slices
+that the log actor commits between other writes, each sized by the time that the last one took.
 """
 
 from __future__ import annotations
