@@ -27,32 +27,28 @@ class _Period:
     ended_s: float
 
 
-class _Entry:
-    __slots__ = ("period", "ref")
-
-    def __init__(self, ref: Ref, period: _Period) -> None:
-        self.ref = ref
-        self.period = period
-
-
 class ActorDirectory:
-    """Stable names, any hashable, and the living actors that have them. In order of last use, the longest unused first."""
+    """Stable names, any hashable, and the living actors that have them. In order of last use, the longest unused first.
+
+    An actor has one name in one directory: when it was last used is kept in its ref, since an object for each entry would weigh on every
+    full garbage collection.
+    """
 
     def __init__(self) -> None:
-        self._entries: OrderedDict[Hashable, _Entry] = OrderedDict()
+        self._refs: OrderedDict[Hashable, Ref] = OrderedDict()
         self._period = _Period()
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._refs)
 
     def get(self, name: Hashable) -> Ref | None:
         """The living actor of this name, which counts as used; None if there is none."""
-        entry = self._entries.get(name)
-        if entry is None or not entry.ref.is_alive():
+        ref = self._refs.get(name)
+        if ref is None or not ref.is_alive():
             return None
-        if entry.period is not self._period:
-            self._use(name, entry)
-        return entry.ref
+        if ref.period is not self._period:
+            self._use(name, ref)
+        return ref
 
     def get_or_start(self, name: Hashable, factory: Callable[[], Ref]) -> Ref:
         """The living actor of this name, or else the one that `factory()` starts. If the factory raises, the name stays free."""
@@ -65,15 +61,15 @@ class ActorDirectory:
     def put(self, name: Hashable, ref: Ref) -> None:
         """Let this actor have the name, instead of the one that may have had it."""
         ref.name = name
-        self._entries[name] = _Entry(ref, self._period)
-        self._entries.move_to_end(name)
+        self._refs[name] = ref
+        self._use(name, ref)
 
     def remove(self, name: Hashable, ref: Ref | None = None) -> bool:
         """Free the name; with a ref only if it is still that actor's, since a late report of an end must not take the successor's name."""
-        entry = self._entries.get(name)
-        if entry is None or (ref is not None and entry.ref is not ref):
+        found = self._refs.get(name)
+        if found is None or (ref is not None and found is not ref):
             return False
-        del self._entries[name]
+        del self._refs[name]
         return True
 
     def put_away(self, older_than_s: float, now: float, may_put_away: Callable[[Ref], bool] = _anyone) -> list[Ref]:
@@ -86,23 +82,24 @@ class ActorDirectory:
         self._period = _Period()
         evicted: list[Ref] = []
         while (oldest := self._unused_since(now - older_than_s)) is not None:
-            name, entry = oldest
-            if entry.ref.is_idle() and may_put_away(entry.ref):
-                del self._entries[name]
-                entry.ref.stop()
-                evicted.append(entry.ref)
+            name, ref = oldest
+            if ref.is_idle() and may_put_away(ref):
+                del self._refs[name]
+                ref.stop()
+                evicted.append(ref)
             else:
-                self._use(name, entry)
+                self._use(name, ref)
         return evicted
 
-    def _unused_since(self, limit_s: float) -> tuple[Hashable, _Entry] | None:
-        name = next(iter(self._entries), None)
+    def _unused_since(self, limit_s: float) -> tuple[Hashable, Ref] | None:
+        name = next(iter(self._refs), None)
         if name is None:
             return None
-        entry = self._entries[name]
-        old = entry.period is not self._period and entry.period.ended_s <= limit_s
-        return (name, entry) if old else None
+        ref = self._refs[name]
+        period: _Period = ref.period
+        old = period is not self._period and period.ended_s <= limit_s
+        return (name, ref) if old else None
 
-    def _use(self, name: Hashable, entry: _Entry) -> None:
-        entry.period = self._period
-        self._entries.move_to_end(name)
+    def _use(self, name: Hashable, ref: Ref) -> None:
+        ref.period = self._period
+        self._refs.move_to_end(name)

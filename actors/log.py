@@ -39,6 +39,13 @@ class LogState:
 
     owed: bool = False
     """Whether openings are owed in the store."""
+    owed_waits: bool = False
+    """Whether they stay owed for now: at a start what has expired goes before anything is opened (rule 3.5)."""
+
+    @property
+    def opens_owed(self) -> bool:
+        """Whether the next commit is to open a slice of what is owed."""
+        return self.owed and not self.owed_waits
 
 
 class Queued:
@@ -131,13 +138,13 @@ class LogActor(AsyncioActor):
     async def _flush(self) -> None:
         self._flush_mailed = False
         group, self._queue = self._queue[:GROUP_MAX], self._queue[GROUP_MAX:]
-        if self._state.owed:
+        if self._state.opens_owed:
             group.append(Queued(OpenOwed(self._clock.now_ms(), OPENINGS_PER_COMMIT), None, self._clock.monotonic()))
         if group:
             self._in_hand = group
             await self._commit(group)
             self._in_hand = []
-        if self._queue or (self._state.owed and not self._retry.is_set):
+        if self._queue or (self._state.opens_owed and not self._retry.is_set):
             self._mail_flush()
 
     async def _commit(self, group: list[Queued]) -> None:
@@ -169,7 +176,7 @@ class LogActor(AsyncioActor):
         self._abandon(error)
         if isinstance(error, CommitUnknownError):
             self._on_unknown()
-        if self._state.owed:
+        if self._state.opens_owed:
             self._retry.set(RETRY_S)
 
     def _give_up(self, group: list[Queued], error: StoreError) -> None:

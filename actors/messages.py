@@ -133,8 +133,12 @@ class Join(NamedTuple):
     """Register the gateway, and take over from those that are gone. Answer: None."""
 
 
+class BeginSweep(NamedTuple):
+    """To the replay actor: remove a first slice of what has expired, which in most databases is all of it."""
+
+
 class BeginReplay(NamedTuple):
-    """Expire cursors, then replay the first slice. Answer: None."""
+    """Replay the first slice, and remove what is left of what has expired. Answer: None."""
 
 
 class ReplayNext(NamedTuple):

@@ -251,6 +251,8 @@ class AsyncioActorRef(pykka.ActorRef[A]):
 
     name: Hashable | None = None
     """The stable name under which a directory knows the actor, if one does."""
+    period: Any = None
+    """When it was used last, as that directory counts."""
 
     def __init__(self, runtime: Runtime, actor: A) -> None:
         # Not Pykka's: urn, inbox and stopped flag are properties here, which cost nothing while nobody looks.

@@ -26,7 +26,7 @@ from .heartbeat import HeartbeatActor, Wake
 from .keys import is_subagent
 from .log import LogActor, LogState
 from .logs import logger
-from .messages import Begin, BeginReplay, ChildEnded, Join, ReplayNext
+from .messages import Begin, BeginReplay, BeginSweep, ChildEnded, Join, ReplayNext
 from .neighbours import Neighbourhood, NeighboursActor
 from .observing import Observers
 from .replay import ReplayActor, ReplayProgress
@@ -83,16 +83,18 @@ class ActorSystem:
         self._recent_texts = recent_texts
         self._closed: str | None = None
         """Why no call is taken any more."""
-        self._log_state = LogState()
+        self._log_state = LogState(owed_waits=True)
         self._replay = ReplayProgress()
         self._neighbourhood = Neighbourhood()
         self._permanent: ActorDirectory = ActorDirectory()
         self._resident: ActorDirectory = ActorDirectory()
         """Session actors by address, watcher actors by key."""
+        self._get_log, self._get_child = self.log, self.child
+        """Bound once: a bound method for each resident actor would be one more object for every full garbage collection to look at."""
         self._supervisor: Ref | None = None
 
     async def start(self) -> None:
-        """Start the permanent actors; returns when the gateway is registered, expired cursors are gone and the replay has begun.
+        """Start the permanent actors; returns when the gateway is registered, the replay has begun and expired cursors are gone.
 
         Raises `StoreError`.
         """
@@ -109,6 +111,7 @@ class ActorSystem:
             escalate=self.fail,
         )
         await self._supervisor.ask(Begin())
+        await self.child(REPLAY).ask(BeginSweep())
         await self.child(NEIGHBOURS).ask(Join())
         await self.child(REPLAY).ask(BeginReplay())
 
@@ -181,14 +184,16 @@ class ActorSystem:
         return len(self._resident)
 
     def _start_session(self, address: Address) -> Ref:
-        return self.runtime.start(SessionActor, address, self.log, self.clock, self.runs, record_unwatched=self.config.record_unwatched)
+        return self.runtime.start(
+            SessionActor, address, self._get_log, self.clock, self.runs, record_unwatched=self.config.record_unwatched
+        )
 
     def _start_watcher(self, key: str) -> Ref:
         return self.runtime.start(
             WatcherActor,
             key,
             store=self.store,
-            child=self.child,
+            child=self._get_child,
             clock=self.clock,
             claims=self.claims,
             wakes=self.wakes,
@@ -237,7 +242,7 @@ class ActorSystem:
         )
 
     def _start_replay(self) -> Ref:
-        return self.runtime.start(ReplayActor, self.log, self.clock, self.config, self._replay)
+        return self.runtime.start(ReplayActor, self.log, self.clock, self.config, self._replay, self._log_state)
 
     def _start_retention(self) -> Ref:
         return self.runtime.start(RetentionActor, self.log, self.clock, self.config)
@@ -253,8 +258,12 @@ class ActorSystem:
         return self.runtime.start(UpstreamMonitorActor, self.catalogs, batches, self.store, self.clock, self.config)
 
     def _opened(self, pairs: Sequence[Opened]) -> None:
-        """Sub-agents see their notices on their next turn; every other watcher is to be woken (rule 4.9)."""
-        if self._wake is None:
+        """Sub-agents see their notices on their next turn; every other watcher is to be woken (rule 4.9).
+
+        What is told of before the replay, when the gateway takes over from those that are gone, the replay tells again, without what has
+        expired.
+        """
+        if self._wake is None or not self._replay.asked_for:
             return
         now = self.clock.monotonic()
         targets: dict[str, list[str]] = {}

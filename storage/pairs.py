@@ -14,9 +14,10 @@ PAIR_COLUMNS = (
 )
 """What `Pair.of` takes, 12 of them: of cursors c, the watcher's head w and the target's head t."""
 
-OPENABLE = (
-    "c.notified <= c.last_seen AND c.last_seen < CASE WHEN t.latest_actor = w.session_key THEN t.other_sequence ELSE t.latest_sequence END"
-)
+LATEST_BY_ANOTHER = "CASE WHEN t.latest_actor = w.session_key THEN t.other_sequence ELSE t.latest_sequence END"
+"""In the database what `heads.latest_by_another` gives."""
+
+OPENABLE = f"c.notified <= c.last_seen AND c.last_seen < {LATEST_BY_ANOTHER}"
 """A clean pair with something material: what an opening is owed to."""
 
 

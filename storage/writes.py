@@ -131,12 +131,14 @@ class Replay:
     positions, so that `OpenOwed` opens those as rule 4.11 says. Result: `Replayed`.
 
     Pairs of watchers that another gateway hosts, and pairs claimed by another living gateway, are that gateway's: they are passed over.
+    So is what was last renewed before `renewed_from_ms`: a slice may come before the sweep that removes what has expired.
     """
 
     limit: int
     after: tuple[int, int] | None = None
     watcher: str | None = None
     done: frozenset[str] = frozenset()
+    renewed_from_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

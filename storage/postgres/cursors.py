@@ -9,6 +9,7 @@ from ..heads import Owed
 from ..pairs import PAIR_COLUMNS, Pair, write_of
 from ..positions import acknowledge, is_open, replay, seed
 from ..records import Address, Shown
+from ..rows import Row
 from ..writes import Acknowledge, Acknowledged, Replay, Replayed, Unwatch, Watch
 from .arrays import columns
 from .folds import save_changed
@@ -80,9 +81,10 @@ def _acknowledged(pair: Pair | None, shown: Shown) -> Pair | None:
 _OPEN = (
     f"SELECT {PAIR_COLUMNS} FROM cursors c JOIN heads w ON w.head_id = c.watcher_id JOIN heads t ON t.head_id = c.target_id "
     f"WHERE c.notified > c.last_seen AND coalesce(w.host, $1) = $1 AND (c.claimed_by IS NULL OR c.claimed_by <> ALL ({OTHERS}))"
+    " AND c.renewed_at >= $2"
 )
-_SLICE = f"{_OPEN} AND (c.watcher_id, c.target_id) > ($2, $3) ORDER BY c.watcher_id, c.target_id LIMIT $4"
-_OF_WATCHER = f"{_OPEN} AND w.session_key = $2"
+_SLICE = f"{_OPEN} AND (c.watcher_id, c.target_id) > ($3, $4) ORDER BY c.watcher_id, c.target_id LIMIT $5"
+_OF_WATCHER = f"{_OPEN} AND w.session_key = $3"
 REPLAYED_TARGETS = f"SELECT s.target_id FROM ({_SLICE}) s"
 """What the heads are locked of, before a slice is replayed."""
 
@@ -90,20 +92,26 @@ REPLAYED_TARGETS = f"SELECT s.target_id FROM ({_SLICE}) s"
 async def replay_pairs(tx: Transaction, write: Replay) -> Replayed:
     """Pin what is pending at its material position (rule 4.11): all pairs of one watcher, or a slice of all pairs."""
     if write.watcher is not None:
-        await _replay_watcher(tx, write.watcher)
+        await _replay_watcher(tx, write, write.watcher)
         return Replayed(None)
     if write.after is None:
         await _move_owed_pins(tx)
-    rows = await tx.connection.fetch(_SLICE, tx.gateway_id, *(write.after or (0, 0)), write.limit)
+    rows = await tx.connection.fetch(_SLICE, *replayed_slice(tx.gateway_id, write))
     pairs = [Pair.of(tuple(row)) for row in rows]
     await _replay(tx, [pair for pair in pairs if pair.watcher not in write.done])
     return Replayed((pairs[-1].watcher_id, pairs[-1].target_id) if len(pairs) == write.limit else None)
 
 
-async def _replay_watcher(tx: Transaction, watcher: str) -> None:
+def replayed_slice(gateway_id: int, write: Replay) -> Row:
+    """The parameters of a slice, and of `REPLAYED_TARGETS`."""
+    return (gateway_id, write.renewed_from_ms, *(write.after or (0, 0)), write.limit)
+
+
+async def _replay_watcher(tx: Transaction, write: Replay, watcher: str) -> None:
     if not await is_elsewhere(tx.connection, tx.gateway_id, watcher):
-        rows = await tx.connection.fetch(_OF_WATCHER, tx.gateway_id, watcher)
-        await _replay(tx, [Pair.of(tuple(row)) for row in rows] + await owed_pairs(tx, watcher))
+        rows = await tx.connection.fetch(_OF_WATCHER, tx.gateway_id, write.renewed_from_ms, watcher)
+        owed = [pair for pair in await owed_pairs(tx, watcher) if pair.renewed_at >= write.renewed_from_ms]
+        await _replay(tx, [Pair.of(tuple(row)) for row in rows] + owed)
 
 
 async def _replay(tx: Transaction, pairs: Sequence[Pair]) -> None:

@@ -37,7 +37,7 @@ from ..writes import (
     Write,
 )
 from .arrays import columns
-from .cursors import REPLAYED_TARGETS
+from .cursors import REPLAYED_TARGETS, replayed_slice
 from .folds import FOLD_COLUMNS, to_fold
 from .line import Database
 from .transaction import Stale
@@ -132,7 +132,7 @@ def _of_many(write: Write, gateway_id: int) -> Sequence[tuple[str, Row]]:
         case OpenOwed():
             return [(_OWED_FIRST, (write.limit,))]
         case Replay():
-            slice_ = (REPLAYED_TARGETS, (gateway_id, *(write.after or (0, 0)), write.limit))
+            slice_ = (REPLAYED_TARGETS, replayed_slice(gateway_id, write))
             return [slice_] if write.after else [slice_, (_OWED_ALL, ())]
         case PruneEvents():
             return [(_PRUNED, (write.after, write.limit, write.before_ms, write.keep_rows))]

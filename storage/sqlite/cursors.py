@@ -7,9 +7,10 @@ import sqlite3
 from collections.abc import Sequence
 
 from ..folds import intern, put_session
-from ..pairs import PAIR_COLUMNS, Pair, PairWrite, write_of
+from ..pairs import LATEST_BY_ANOTHER, PAIR_COLUMNS, Pair, PairWrite, write_of
 from ..positions import acknowledge, is_open, replay, seed
-from ..records import Shown
+from ..records import Address, Opened, Shown
+from ..rows import Row
 from ..writes import Acknowledge, Acknowledged, Replay, Replayed, Unwatch, Watch
 from .folds import load, save
 from .gateways import is_elsewhere, living_others
@@ -75,49 +76,56 @@ def _acknowledged(pair: Pair | None, shown: Shown) -> Pair | None:
 
 
 _OPEN = (
-    f"SELECT {PAIR_COLUMNS} FROM cursors c INDEXED BY cursors_open CROSS JOIN heads w ON w.head_id = c.watcher_id "
-    "CROSS JOIN heads t ON t.head_id = c.target_id WHERE c.notified > c.last_seen"
+    f"SELECT {PAIR_COLUMNS}, c.notified <> {LATEST_BY_ANOTHER} FROM cursors c INDEXED BY cursors_open "
+    "CROSS JOIN heads w ON w.head_id = c.watcher_id CROSS JOIN heads t ON t.head_id = c.target_id "
+    "LEFT JOIN sessions s ON s.head_id = c.watcher_id WHERE c.notified > c.last_seen AND c.renewed_at >= :renewed_from "
+    "AND (s.host IS NULL OR s.host = :me) AND (c.claimed_by IS NULL OR c.claimed_by NOT IN (SELECT value FROM json_each(:living)))"
 )
-_OURS = (
-    "coalesce((SELECT s.host FROM sessions s WHERE s.head_id = c.watcher_id), :me) = :me "
-    "AND coalesce(c.claimed_by, 0) NOT IN (SELECT value FROM json_each(:living))"
-)
+"""The pairs with a notice that are ours to replay; behind the columns of the pair, whether its pin is elsewhere than at material."""
 _SLICE = (
-    f"{_OPEN} AND c.watcher_id >= :watcher AND (c.watcher_id > :watcher OR c.target_id > :target) AND {_OURS} "
+    f"{_OPEN} AND c.watcher_id >= :watcher AND (c.watcher_id > :watcher OR c.target_id > :target) "
     "ORDER BY c.watcher_id, c.target_id LIMIT :limit"
 )
-_OF_WATCHER = f"{_OPEN} AND c.watcher_id IN (SELECT head_id FROM heads WHERE session_key = :watcher) AND {_OURS}"
+_OF_WATCHER = f"{_OPEN} AND c.watcher_id IN (SELECT head_id FROM heads WHERE session_key = :watcher)"
 
 
 def replay_pairs(tx: Transaction, write: Replay) -> Replayed:
     """Pin what is pending at its material position (rule 4.11): all pairs of one watcher, or a slice of all pairs."""
     if write.watcher is not None:
-        _replay_watcher(tx, write.watcher)
+        _replay_watcher(tx, write, write.watcher)
         return Replayed(None)
     if write.after is None:
         _move_owed_pins(tx.connection)
     watcher_id, target_id = write.after or (0, 0)
-    slice_ = {**_whose(tx), "watcher": watcher_id, "target": target_id, "limit": write.limit}
-    pairs = [Pair.of(row) for row in tx.connection.execute(_SLICE, slice_)]
-    _replay(tx, [pair for pair in pairs if pair.watcher not in write.done])
-    return Replayed((pairs[-1].watcher_id, pairs[-1].target_id) if len(pairs) == write.limit else None)
+    slice_ = {**_ours(tx, write), "watcher": watcher_id, "target": target_id, "limit": write.limit}
+    found = tx.connection.execute(_SLICE, slice_).fetchall()
+    _replay(tx, [row for row in found if row[2] not in write.done])
+    return Replayed(found[-1][:2] if len(found) == write.limit else None)
 
 
-def _replay_watcher(tx: Transaction, watcher: str) -> None:
+def _replay_watcher(tx: Transaction, write: Replay, watcher: str) -> None:
     if not is_elsewhere(tx.connection, tx.presence, watcher):
-        opened = [Pair.of(row) for row in tx.connection.execute(_OF_WATCHER, {**_whose(tx), "watcher": watcher})]
-        _replay(tx, opened + owed_pairs(tx.connection, watcher))
+        owed = [pair for pair in owed_pairs(tx.connection, watcher) if pair.renewed_at >= write.renewed_from_ms]
+        _replay(tx, tx.connection.execute(_OF_WATCHER, {**_ours(tx, write), "watcher": watcher}).fetchall())
+        _move_pins(tx, owed)
+        tx.opened.extend(pair.opened for pair in owed)
 
 
-def _whose(tx: Transaction) -> dict[str, object]:
-    return {"me": tx.presence.gateway_id, "living": json.dumps(living_others(tx.connection, tx.presence))}
+def _ours(tx: Transaction, write: Replay) -> dict[str, object]:
+    living = json.dumps(living_others(tx.connection, tx.presence))
+    return {"me": tx.presence.gateway_id, "living": living, "renewed_from": write.renewed_from_ms}
 
 
-def _replay(tx: Transaction, pairs: Sequence[Pair]) -> None:
-    """A replay is no opening: the cursors' expiry stays. Most pairs are pinned where they should be, and nothing is written of those."""
+def _replay(tx: Transaction, found: Sequence[Row]) -> None:
+    """Most pairs are pinned where they should be: of those nothing is made but what is told, since a start may find a million."""
+    _move_pins(tx, [Pair.of(row[:-1]) for row in found if row[-1]])
+    tx.opened.extend([Opened(row[2], Address(row[3], row[4])) for row in found])
+
+
+def _move_pins(tx: Transaction, pairs: Sequence[Pair]) -> None:
+    """A replay is no opening: the cursors' expiry stays."""
     moved = [(pair, positions) for pair in pairs if (positions := replay(pair.positions)) != pair.positions]
     put_pairs(tx.connection, [write_of(pair, positions, pair.renewed_at) for pair, positions in moved])
-    tx.opened.extend(pair.opened for pair in pairs)
 
 
 _MOVE_OWED = (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kizuki.storage import Store
 from kizuki.storage.records import Address, Cursor, Opened, Positions, Shown
 from kizuki.storage.writes import Acknowledge, Acknowledged, OpenOwed, Replay, Replayed, Unwatch
@@ -253,6 +255,17 @@ async def test_a_replay_of_one_watcher_tells_all_its_pairs(store: Store) -> None
     assert committed.results == (Replayed(None),)
     assert set(committed.opened) == {Opened(waiting, CHILD), Opened(waiting, SECOND)}
     assert (await notified(store))[waiting] == Positions(0, 3, 3)
+
+
+@pytest.mark.parametrize("watcher", [None, MAIN.session_key])
+async def test_a_replay_passes_over_what_has_expired(store: Store, watcher: str | None) -> None:
+    """Rules 3.5, 4.11: what was not renewed in time is neither pinned anew nor told, though no sweep has removed it yet."""
+    await commit(store, watch(), watch(MAIN, SECOND), event(SECOND), event())
+    await commit(store, event())
+    committed = await commit(store, Replay(100, watcher=watcher, renewed_from_ms=NOW + 100_000))
+    assert (committed.opened, await positions(store)) == ((), Positions(0, 2, 3))
+    committed = await commit(store, Replay(100, watcher=watcher, renewed_from_ms=NOW - 1))
+    assert (len(committed.opened), await positions(store)) == (2, Positions(0, 3, 3))
 
 
 async def test_the_first_slice_of_a_replay_moves_what_is_owed(store: Store) -> None:

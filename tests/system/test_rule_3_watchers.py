@@ -671,6 +671,27 @@ async def test_expiry_at_a_start(opening: Opening, clock: ManualClock) -> None:
     assert woken == []
 
 
+async def test_expiry_at_a_start_of_many(opening: Opening, clock: ManualClock) -> None:
+    """Rules 3.5, 4.11: where more has expired than one slice of the sweep removes, still nobody is woken for any of it or shown it."""
+    expired = [f"agent:w{number}:main" for number in range(700)]
+    woken: list[tuple[str, tuple[str, ...]]] = []
+    async with opening() as gateway:
+        await asyncio.gather(*(gateway.watch(watcher, OPS) for watcher in expired))
+        await gateway.open_session(MAIN)  # the gateway to come takes it over
+        await gateway.watch(MAIN, OPS)
+        await human(gateway, OPS)
+        await clock.advance(LIFE_S)
+        await gateway.watch(MAIN, CHILD)
+        await human(gateway)
+    await clock.advance(60)
+    async with opening(wake=lambda key, reasons: woken.append((key, reasons))) as gateway:
+        assert [notice.target for notice in await gateway.pending(MAIN)] == [CHILD]
+        assert await gateway.watches(expired[-1]) == []
+        assert (await gateway.statistics()).notices_pending == 1
+        await clock.advance(5)
+    assert woken == [(MAIN, (CHILD,))]
+
+
 async def test_a_start_renews_nothing(opening: Opening, clock: ManualClock) -> None:
     """Rule 3.5: a restart with its replay is no opening, and does not prolong a cursor."""
     async with opening() as gateway:

@@ -100,7 +100,7 @@ async def test_old_notice_acknowledged_after_a_restart(opening: Opening) -> None
 
 async def test_first_call_after_the_start_waits_for_the_replay(opening: Opening) -> None:
     """Rules 1.10, 4.11: with more pending pairs than one slice of the replay holds, every watcher's first call is complete."""
-    watchers = [f"agent:w{number}:main" for number in range(1_200)]
+    watchers = [f"agent:w{number}:main" for number in range(2_100)]
     async with opening() as gateway:
         await asyncio.gather(*(gateway.watch(watcher, CHILD) for watcher in watchers))
         await human(gateway)
@@ -108,12 +108,12 @@ async def test_first_call_after_the_start_waits_for_the_replay(opening: Opening)
     async with opening() as gateway:
         for watcher in (watchers[-1], watchers[0], watchers[700]):
             assert await positions(gateway, watcher) == (0, last.sequence, last.sequence)
-        assert (await gateway.statistics()).notices_pending == 1_200
+        assert (await gateway.statistics()).notices_pending == 2_100
 
 
 async def test_event_at_the_very_start(opening: Opening) -> None:
     """Rule 4.11: an event recorded while the replay is still going on moves no notice that was shown, and is not lost."""
-    watchers = [f"agent:w{number}:main" for number in range(1_200)]
+    watchers = [f"agent:w{number}:main" for number in range(2_100)]
     async with opening() as gateway:
         await asyncio.gather(*(gateway.watch(watcher, CHILD) for watcher in watchers))
         old = await human(gateway)
