@@ -211,7 +211,9 @@ class Unwatch(Effect):
         return frozenset({self.pair[0], self.pair[1][0]})
 
     def concerns(self, change: Change) -> bool:
-        return self.pair in change.cursors
+        """A cursor that a spawn seeds may be gone within the same transaction."""
+        target = self.pair[1]
+        return self.pair in change.cursors or any(event.kind == "child_spawned" and event.address == target for event in change.new)
 
     def step(self, draft: Draft) -> bool:
         if draft.cursor(self.pair) is None:
