@@ -36,7 +36,7 @@ from .files import open_for_reading, open_for_writing
 from .gateways import neighbours, register
 from .known import Known, KnownFolds
 from .presence import Presence
-from .transaction import Transaction, roll_back, store_error, transact
+from .transaction import BusyTimeout, Transaction, roll_back, store_error, transact
 from .writer_lock import WriterLock
 
 P = ParamSpec("P")
@@ -66,14 +66,16 @@ class SqliteStore:
         self._new_session_id = new_session_id
         self._resources = resources
         self._known = KnownFolds()
+        self._timeout = BusyTimeout()
 
     async def register(self, *, now_ms: int, busy_timeout_s: float) -> int:
         return await self._write(self._register, now_ms, busy_timeout_s)
 
     def _register(self, connection: sqlite3.Connection, now_ms: int, busy_timeout_s: float) -> int:
+        self._known = KnownFolds()  # Who the others are depends on who this is.
         try:
             with self._lock.held(busy_timeout_s):
-                return transact(connection, partial(register, connection, self._presence, now_ms), busy_timeout_s)
+                return transact(connection, partial(register, connection, self._presence, now_ms), busy_timeout_s, self._timeout)
         except StoreError:
             self._presence.give_up()
             raise
@@ -107,7 +109,7 @@ class SqliteStore:
             return apply(Transaction(connection, self._new_session_id, self._presence), writes, known), known
 
         with self._lock.held(busy_timeout_s):
-            commit, known = transact(connection, work, busy_timeout_s)
+            commit, known = transact(connection, work, busy_timeout_s, self._timeout)
         self._known.give_back(known)
         return commit
 
