@@ -134,8 +134,8 @@ class SqliteStore:
     async def cursors(self, watcher: str | None) -> tuple[Cursor, ...]:
         return await self._read(reads.cursors, watcher)
 
-    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
-        return await self._read(reads.pending, self._presence, watcher, limit, tuple(excluding))
+    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown], with_total: bool = True) -> PendingRead:
+        return await self._read(reads.pending, self._presence, watcher, limit, tuple(excluding), with_total=with_total)
 
     async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:
         return await self._read(links.read, watched_only)
