@@ -18,8 +18,8 @@ DAY_MS: Final = 86_400_000
 GOAL_CHANGES: Final = ("created", "updated", "cleared")
 OUTCOMES: Final = ("ok", "error", "timeout", "cancelled")
 
-_TEXT: Final = {kind: kind.value for kind in EventKind}
-"""To ask an enumeration's member for its value is a call of Python, and one is made for each event."""
+_STORED: Final = {kind: (kind.value, notifies(kind)) for kind in EventKind}
+"""What is stored of a kind: to ask an enumeration's member for its value is a call of Python, and one is made for each event."""
 
 Report = HumanTurn | GoalChanged | Spawned | RunEnded | Compacted
 
@@ -79,7 +79,7 @@ def _append(
     row = _row_of(session_kind(target.session_key)) if session is None else session
     occurred = now_ms if occurred_at_ms is None else occurred_at_ms
     return Append(
-        target, row, _TEXT[kind], notifies(kind), actor.type, actor.id, run_id, occurred, now_ms, text, payload, dedupe_key,
+        target, row, *_STORED[kind], actor.type, actor.id, run_id, occurred, now_ms, text, payload, dedupe_key,
         only_if_watched, seeds,
     )  # fmt: skip
 

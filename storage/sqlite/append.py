@@ -89,11 +89,11 @@ _VALUES = "(?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, ''), ?, ?, ?, nullif(?, '
 
 
 def _event_row(fold: Fold, append: Append, sequence: int, session_id: str) -> Row:
-    """The row with nothing in it that `sqlite3` would have to adapt."""
-    payload = "" if append.payload is None else payload_json(append.payload)
+    """The row with nothing in it that `sqlite3` would have to adapt. A tuple is taken apart in less time than its fields are looked up."""
+    _, _, kind, notifies, actor_type, actor_id, run_id, occurred_at, _, summary, payload, dedupe_key, _, _ = append
     return (
-        sequence, fold.head_id, fold.last_sequence, append.kind, int(append.notifies), append.actor_type, append.actor_id or "",
-        append.run_id or "", session_id, append.occurred_at_ms, fold.recorded_at, append.dedupe_key or "", append.summary, payload,
+        sequence, fold.head_id, fold.last_sequence, kind, int(notifies), actor_type, actor_id or "", run_id or "", session_id, occurred_at,
+        fold.recorded_at, dedupe_key or "", summary, "" if payload is None else payload_json(payload),
     )  # fmt: skip
 
 

@@ -37,6 +37,8 @@ _MOVE_HEAD = (
     "latest_sequence = v.column6, other_actor = CASE WHEN v.column8 > 0 THEN v.column7 END, other_sequence = v.column8 FROM ("
 )
 _MOVE_HEAD_TO = ") v WHERE heads.head_id = v.column1"
+# What a lone producer's event takes; without the table of values it takes a quarter of the time.
+_MOVE_ONE_HEAD = f"{_MOVE_HEAD.removesuffix(' FROM (').replace('v.column', '?')} WHERE head_id = ?1"
 _PUT_SESSION = f"INSERT INTO sessions (head_id, session_key, agent_id, {_SESSION_COLUMNS})"
 _ON_SESSION = f"ON CONFLICT (head_id) DO UPDATE SET {_overwriting(_SESSION_COLUMNS)}"
 
@@ -83,7 +85,10 @@ def _move_heads(connection: sqlite3.Connection, folds: Sequence[Fold]) -> None:
         rows.append(
             (fold.head_id, fold.last_sequence, fold.recorded_at, fold.event_count, actor, sequence, other_actor or "", other_sequence)
         )
-    run_rows(connection, _MOVE_HEAD, rows, _MOVE_HEAD_TO)
+    if len(rows) == 1:
+        connection.execute(_MOVE_ONE_HEAD, rows[0])
+    else:
+        run_rows(connection, _MOVE_HEAD, rows, _MOVE_HEAD_TO)
     for fold in folds:
         fold.head_moved = False
 
