@@ -52,17 +52,14 @@ class ActorDirectory:
 
     def get_or_start(self, name: Hashable, factory: Callable[[], Ref]) -> Ref:
         """The living actor of this name, or else the one that `factory()` starts. If the factory raises, the name stays free."""
-        ref = self.get(name)
-        if ref is None:
-            ref = factory()
-            self.put(name, ref)
-        return ref
+        return self.get(name) or self.put(name, factory())
 
-    def put(self, name: Hashable, ref: Ref) -> None:
+    def put(self, name: Hashable, ref: Ref) -> Ref:
         """Let this actor have the name, instead of the one that may have had it."""
         ref.name = name
         self._refs[name] = ref
         self._use(name, ref)
+        return ref
 
     def remove(self, name: Hashable, ref: Ref | None = None) -> bool:
         """Free the name; with a ref only if it is still that actor's, since a late report of an end must not take the successor's name."""

@@ -18,12 +18,15 @@ DAY_MS: Final = 86_400_000
 GOAL_CHANGES: Final = ("created", "updated", "cleared")
 OUTCOMES: Final = ("ok", "error", "timeout", "cancelled")
 
+_STORED: Final = {kind: (kind.value, notifies(kind)) for kind in EventKind}
+"""What is stored of a kind: to ask an enumeration's member for its value is a call of Python, and one is made for each event."""
+
 Report = HumanTurn | GoalChanged | Spawned | RunEnded | Compacted
 
 
 def occurrence_ms(value: object, now_ms: int) -> int:
     """When an event occurred (rule 1.7): now for what is no finite number, else clamped into the last 24 hours and rounded down."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
         return now_ms
     if isinstance(value, float) and not math.isfinite(value):
         return now_ms
@@ -73,22 +76,12 @@ def _append(
     only_if_watched: bool = False,
     seeds: Address | None = None,
 ) -> Append:
+    row = _row_of(session_kind(target.session_key)) if session is None else session
+    occurred = now_ms if occurred_at_ms is None else occurred_at_ms
     return Append(
-        target=target,
-        session=session or _row_of(session_kind(target.session_key)),
-        kind=kind.value,
-        notifies=notifies(kind),
-        actor_type=actor.type,
-        actor_id=actor.id,
-        run_id=run_id,
-        occurred_at_ms=now_ms if occurred_at_ms is None else occurred_at_ms,
-        recorded_at_ms=now_ms,
-        summary=text,
-        payload=payload,
-        dedupe_key=dedupe_key,
-        only_if_watched=only_if_watched,
-        seeds=seeds,
-    )
+        target, row, *_STORED[kind], actor.type, actor.id, run_id, occurred, now_ms, text, payload, dedupe_key,
+        only_if_watched, seeds,
+    )  # fmt: skip
 
 
 @lru_cache(16)

@@ -126,7 +126,7 @@ class HeartbeatActor(AsyncioActor):
     async def _is_pending(self, watcher: str) -> bool:
         """Whether there is still something to wake for, and no other gateway that does it; where the store cannot say, there is."""
         try:
-            read = await self._store.pending(watcher, limit=1, excluding=self._claims.taken(watcher))
+            read = await self._store.pending(watcher, limit=1, excluding=self._claims.taken(watcher), with_total=False)
         except StoreError:
             return True
         return bool(read.cursors) and not read.elsewhere

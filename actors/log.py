@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final
 from ..storage.errors import CommitUnknownError, StoreError, WriteRefusedError
 from ..storage.protocol import Store
 from ..storage.records import Opened
-from ..storage.writes import Acknowledge, Acknowledged, Append, Commit, OpenOwed, Write
+from ..storage.writes import Acknowledged, Append, Commit, OpenOwed, Write
 from .clock import Clock
 from .counters import Counters
 from .logs import logger
@@ -61,10 +61,6 @@ class Queued:
     @property
     def is_answered(self) -> bool:
         return self.reply is None or self.reply.done()
-
-    def answer(self, result: object) -> None:
-        if self.reply is not None:
-            self.reply.resolve(result)
 
     def fail(self, error: StoreError) -> None:
         """A recording is best effort and answered with None (rule 1.9); whoever asked for anything else is told."""
@@ -198,8 +194,9 @@ class LogActor(AsyncioActor):
         self._counters.events_recorded += commit.recorded
         self._counters.notices_opened += len(commit.opened)
         for item, result in zip(group, commit.results, strict=True):
-            if isinstance(item.write, Acknowledge) and isinstance(result, Acknowledged):
+            if isinstance(result, Acknowledged):
                 self._counters.notices_acknowledged += len(result.applied)
-            item.answer(result)
+            if item.reply is not None:
+                item.reply.resolve(result)
         if commit.opened:
             self._on_opened(commit.opened)

@@ -178,7 +178,10 @@ class AsyncioFuture(pykka.Future[T]):
             asyncio.get_running_loop().call_soon(fn, self)
 
     def __await__(self) -> Generator[Any, None, T]:
-        yield from self._until_done()
+        if self._state == _PENDING or self._sources:
+            yield from self._until_done()
+        if self._state == _VALUE:
+            return self._value
         try:
             return self.get()
         finally:

@@ -94,7 +94,7 @@ class WatcherActor(AsyncioActor):
 
     async def _read_pending(self, limit: int | None) -> PendingRead:
         await self._settle()
-        return await self._store.pending(self._key, limit=limit, excluding=self._claims.taken(self._key))
+        return await self._store.pending(self._key, limit=limit, excluding=self._claims.taken(self._key), with_total=False)
 
     async def _take(self, message: Take) -> PendingRead:
         await self._replayed()

@@ -7,7 +7,7 @@ to, which is 5 ms for each statement. One commit has many. A short real sleep of
 So while something runs on a database's thread, the loop looks from time to time at how much of its time it has spent computing. Spent, in
 processor time: a loop that waits, be it for events, for the lock or for a processor that others use, is idle, and a pause would
 only keep it from hearing that the database is done. One that computes pauses for some tens of microseconds a turn, until it does so no
-more. What is over before the first look costs nothing.
+more. What is over before the first look costs nothing, and an idle loop is looked at less and less often.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ PAUSE_S = 30e-6
 PAUSE_EVERY_S = 50e-6
 """By a timer, which a loop without work waits for: then it is not taken for a busy one because of its pauses."""
 LOOK_EVERY_S = 0.0005
+LOOK_AT_LEAST_EVERY_S = 0.008
+"""An idle loop: each look wakes it, and to ask for a thread's processor time is an occasion for the system to take the processor away."""
 
 
 def pause_s(share: float) -> float:
@@ -38,6 +40,7 @@ class Handoff:
         self._entered = 0
         self._next: asyncio.Handle | None = None
         self._pause_s = 0.0
+        self._every_s = LOOK_EVERY_S
         self._from_s = 0.0
         self._computed_s = 0.0
         """What the thread had computed by then, in all."""
@@ -47,8 +50,8 @@ class Handoff:
     def __enter__(self) -> None:
         self._entered += 1
         if self._entered == 1:
-            self._measure()
-            self._next = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+            self._every_s = LOOK_EVERY_S
+            self._next = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look_first)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self._entered -= 1
@@ -59,14 +62,23 @@ class Handoff:
     def _measure(self) -> None:
         self._from_s, self._computed_s, self._paused_s = time.perf_counter(), time.thread_time(), 0.0
 
+    def _look_first(self) -> None:
+        self._measure()
+        self._look_later()
+
     def _look(self) -> None:
         own_s = time.perf_counter() - self._from_s - self._paused_s
         self._pause_s = pause_s((time.thread_time() - self._computed_s) / own_s) if own_s > 0 else 0.0
         self._measure()
         if self._pause_s:
+            self._every_s = LOOK_EVERY_S
             self._pause()
         else:
-            self._next = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._look)
+            self._every_s = min(2 * self._every_s, LOOK_AT_LEAST_EVERY_S)
+            self._look_later()
+
+    def _look_later(self) -> None:
+        self._next = asyncio.get_running_loop().call_later(self._every_s, self._look)
 
     def _pause(self) -> None:
         """Pause in this turn and in those that follow, until it is time for another look."""

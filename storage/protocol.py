@@ -86,9 +86,10 @@ class Store(Protocol):
         """Every cursor that the watcher holds (None: all cursors), ordered by watcher, then target."""
         ...
 
-    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
+    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown], with_total: bool = True) -> PendingRead:
         """The watcher's opened notices, at most `limit` of them, but for the very ones excluded: a target that was watched anew
-        meanwhile has another notice. Those that another living gateway has claimed are left out as well."""
+        meanwhile has another notice. Those that another living gateway has claimed are left out as well. To count all of them takes time
+        in proportion; without `with_total` the total may be as low as what was found up to the limit."""
         ...
 
     async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:

@@ -6,7 +6,7 @@ Order within the run matters everywhere: each event sees what those before it di
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from .events import payload_json
@@ -24,7 +24,15 @@ ROW_COLUMNS = (
     "sequence, head_id, previous, kind, notifies, actor_type, actor_id, run_id, session_id, occurred_at, recorded_at, dedupe_key, "
     "summary, payload_json"
 )
-"""What `Run.rows` holds; `previous` is the session's event before this one, 0 for none."""
+"""What `event_row` gives; `previous` is the session's event before this one, 0 for none."""
+
+
+def event_row(fold: Fold, append: Append, sequence: int, session_id: str) -> Row:
+    """The row of an event of which the fold has the time of recording, and no more yet."""
+    return (
+        sequence, fold.head_id, fold.last_sequence, append.kind, append.notifies, append.actor_type, append.actor_id, append.run_id,
+        session_id, append.occurred_at_ms, fold.recorded_at, append.dedupe_key or None, append.summary, payload_json(append.payload),
+    )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -39,6 +47,8 @@ class Run:
     """The cursors that the run may seed, as they are now."""
     sequences: Iterator[int]
     """Where new sequences come from, ascending; one is taken for each event that is recorded."""
+    as_row: Callable[[Fold, Append, int, str], Row] = event_row
+    """Makes what `rows` holds, in the order of `ROW_COLUMNS`."""
     touched: dict[int, Fold] = field(default_factory=dict)
     rows: list[Row] = field(default_factory=list)
     seeds: dict[tuple[int, int], PairWrite] = field(default_factory=dict)
@@ -46,11 +56,8 @@ class Run:
 
 def addresses(appends: Iterable[Append]) -> set[Address]:
     """The sessions that the events concern."""
-    found = set()
-    for append in appends:
-        found.add(append.target)
-        if append.seeds is not None:
-            found.add(append.seeds)
+    found = {append.target for append in appends}
+    found.update(append.seeds for append in appends if append.seeds is not None)
     return found
 
 
@@ -71,7 +78,7 @@ def _append(run: Run, append: Append) -> StateEvent | None:
     if key is not None and key in run.first:
         return run.first[key]
     fold = run.folds[append.target]
-    if append.only_if_watched and not _is_watched(fold, append):
+    if append.only_if_watched and not fold.watched and not _has_parent(fold, append):
         put_session(run.ids, fold, append.session, append.recorded_at_ms)
         return None
     event = _record(run, fold, append)
@@ -80,15 +87,15 @@ def _append(run: Run, append: Append) -> StateEvent | None:
     return event
 
 
-def _is_watched(fold: Fold, append: Append) -> bool:
-    has_parent = append.session.parent is not None or (fold.session is not None and fold.session.parent is not None)
-    return has_parent or fold.watched
+def _has_parent(fold: Fold, append: Append) -> bool:
+    return append.session.parent is not None or (fold.session is not None and fold.session.parent is not None)
 
 
 def _record(run: Run, fold: Fold, append: Append) -> StateEvent:
     session_id = put_session(run.ids, fold, append.session, append.recorded_at_ms).session_id
     sequence = next(run.sequences)
-    run.rows.append(_event_row(fold, append, sequence, session_id, max(append.recorded_at_ms, fold.recorded_at)))
+    fold.recorded_at = max(fold.recorded_at, append.recorded_at_ms)
+    run.rows.append(run.as_row(fold, append, sequence, session_id))
     _advance(run, fold, append, sequence)
     key, agent = append.target
     return state_event(
@@ -97,16 +104,8 @@ def _record(run: Run, fold: Fold, append: Append) -> StateEvent:
     )  # fmt: skip
 
 
-def _event_row(fold: Fold, append: Append, sequence: int, session_id: str, recorded_at: int) -> Row:
-    return (
-        sequence, fold.head_id, fold.last_sequence, append.kind, append.notifies, append.actor_type, append.actor_id, append.run_id,
-        session_id, append.occurred_at_ms, recorded_at, append.dedupe_key or None, append.summary, payload_json(append.payload),
-    )  # fmt: skip
-
-
 def _advance(run: Run, fold: Fold, append: Append, sequence: int) -> None:
     fold.last_sequence = sequence
-    fold.recorded_at = max(append.recorded_at_ms, fold.recorded_at)
     fold.head_moved = True
     run.touched[fold.head_id] = fold
     if append.seeds is not None:

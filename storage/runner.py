@@ -8,10 +8,10 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,13 +35,15 @@ class Runner(ABC):
     def waiting(self) -> AbstractContextManager[object]:
         """What is entered while somebody waits for a function."""
 
-    async def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
         """Run the function. Cancelling the caller does not stop it."""
-        return await self._answered(partial(_called, function, args, kwargs), asyncio.get_running_loop().create_future())
+        return self._answered(partial(_called, function, args, kwargs), asyncio.get_running_loop().create_future())
 
-    async def run_whole(self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def run_whole(
+        self, function: Callable[Concatenate[sqlite3.Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> Coroutine[Any, Any, T]:
         """The same, but a cancelled caller is held until the function has ended: it never goes on beside it."""
-        return await self._answered(partial(_called, function, args, kwargs), Hop(loop=asyncio.get_running_loop()))
+        return self._answered(partial(_called, function, args, kwargs), Hop(loop=asyncio.get_running_loop()))
 
     async def _answered(self, function: Callable[[sqlite3.Connection], T], answer: asyncio.Future[T]) -> T:
         with self.waiting():

@@ -155,7 +155,14 @@ class PostgresStore:
     async def cursors(self, watcher: str | None) -> tuple[Cursor, ...]:
         return await self._read(reads.cursors, watcher)
 
-    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
+    async def pending(
+        self,
+        watcher: str,
+        *,
+        limit: int | None,
+        excluding: Collection[Shown],
+        with_total: bool = True,  # noqa: ARG002, the server counts in any case
+    ) -> PendingRead:
         return await self._read(reads.pending, self._presence.gateway_id, watcher, limit, tuple(excluding))
 
     async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from itertools import count
 
-from ..events import EVENT_COLUMNS
+from ..events import EVENT_COLUMNS, payload_json
 from ..folds import Fold
 from ..pairs import PairWrite
 from ..recording import ROW_COLUMNS, DedupeKey, Run, addresses, record_all
@@ -40,9 +40,9 @@ def _begin(tx: Transaction, appends: Sequence[Append], known: Known) -> Run:
     concerned = addresses(appends)
     known.update(load(tx.connection, [address for address in concerned if address not in known]))
     folds = {address: known[address] for address in concerned}
-    _look_for_watchers(tx.connection, appends, folds)
     last = tx.last_sequence() if known.last_sequence is None else known.last_sequence
-    return Run(tx, folds, _repeats(tx.connection, appends, folds), _seedable(tx.connection, appends, folds), count(last + 1))
+    repeats, seedable = _repeats(tx.connection, appends, folds), _seedable(tx.connection, appends, folds)
+    return Run(tx, folds, repeats, seedable, count(last + 1), _event_row)
 
 
 _REPEATS = (
@@ -63,16 +63,6 @@ def _repeats(connection: sqlite3.Connection, appends: Sequence[Append], folds: d
         event = to_event(Address(key, agent), tuple(row))
         found[Address(key, agent), event.kind, dedupe_key] = event
     return found
-
-
-_WATCHED = "SELECT session_key, agent_id FROM wanted WHERE EXISTS (SELECT 1 FROM cursors c WHERE c.target_id = wanted.head_id)"
-
-
-def _look_for_watchers(connection: sqlite3.Connection, appends: Sequence[Append], folds: dict[Address, Fold]) -> None:
-    asked = {append.target for append in appends if append.only_if_watched and not folds[append.target].watched}
-    wanted = [(folds[address].head_id, *address) for address in asked if folds[address].head_id]
-    for row in select_wanted(connection, "head_id, session_key, agent_id", wanted, _WATCHED):
-        folds[Address(*row)].watched = True
 
 
 _SEEDABLE = (
@@ -98,14 +88,12 @@ _INSERT = f"INSERT INTO events ({ROW_COLUMNS})"
 _VALUES = "(?, ?, ?, ?, ?, ?, nullif(?, ''), nullif(?, ''), ?, ?, ?, nullif(?, ''), ?, nullif(?, ''))"
 
 
-def _plain(row: Row) -> Row:
-    """The row with nothing in it that `sqlite3` would have to adapt."""
-    sequence, head_id, previous, kind, notifies, actor_type, actor_id, run_id, session_id, occurred, recorded, dedupe, summary, payload = (
-        row
-    )
+def _event_row(fold: Fold, append: Append, sequence: int, session_id: str) -> Row:
+    """The row with nothing in it that `sqlite3` would have to adapt. A tuple is taken apart in less time than its fields are looked up."""
+    _, _, kind, notifies, actor_type, actor_id, run_id, occurred_at, _, summary, payload, dedupe_key, _, _ = append
     return (
-        sequence, head_id, previous, kind, int(notifies), actor_type, actor_id or "", run_id or "", session_id, occurred, recorded,
-        dedupe or "", summary, payload or "",
+        sequence, fold.head_id, fold.last_sequence, kind, int(notifies), actor_type, actor_id or "", run_id or "", session_id, occurred_at,
+        fold.recorded_at, dedupe_key or "", summary, "" if payload is None else payload_json(payload),
     )  # fmt: skip
 
 
@@ -113,7 +101,7 @@ def _write(tx: Transaction, run: Run) -> None:
     tx.recorded += len(run.rows)
     mileposts = _count(run)
     save(tx.connection, run.folds.values())
-    run_rows(tx.connection, _INSERT, [_plain(row) for row in run.rows], values=_VALUES)
+    run_rows(tx.connection, _INSERT, run.rows, values=_VALUES)
     run_rows(tx.connection, "INSERT INTO mileposts (head_id, sequence)", mileposts)
     put_pairs(tx.connection, run.seeds.values())
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import assert_never
+from typing import assert_never, cast
 
+from ..records import Opened
 from ..writes import (
     Acknowledge,
     Append,
@@ -39,13 +40,20 @@ def apply(tx: Transaction, writes: Sequence[Write], known: Known | None = None) 
     """Apply the writes; appends that follow one another are recorded in bulk. `known` is what `KnownFolds` gave, and is kept true."""
     known = Known() if known is None else known
     results: list[object] = []
-    for is_append, run in groupby(writes, key=lambda write: isinstance(write, Append)):
-        if is_append:
-            results.extend(append.append_all(tx, [write for write in run if isinstance(write, Append)], known))
+    for kind, run in groupby(writes, key=type):
+        if kind is Append:
+            results.extend(append.append_all(tx, cast("list[Append]", list(run)), known))
         else:
             results.extend(_apply_one(tx, write, known) for write in run)
-    told = gateways.told_here(tx, moment_ms(writes)) if tx.opened else ()
-    return Commit(tuple(results), told, _is_owed(tx, known), tx.recorded)
+    return Commit(tuple(results), _told(tx, writes, known), _is_owed(tx, known), tx.recorded)
+
+
+def _told(tx: Transaction, writes: Sequence[Write], known: Known) -> tuple[Opened, ...]:
+    if not tx.opened:
+        return ()
+    if known.others is None:
+        known.others = gateways.has_others(tx)
+    return gateways.told_here(tx, moment_ms(writes)) if known.others else tuple(tx.opened)
 
 
 def _is_owed(tx: Transaction, known: Known) -> bool:
@@ -67,8 +75,10 @@ def _forget(known: Known, write: Write) -> None:
             for shown in write.shown:  # It adds and removes no cursor, but makes some clean.
                 if shown.target in known:
                     known[shown.target].all_open = False
-        case TakeNotices() | Release() | Reclaim() | TakeHints() | TakeOver():
-            pass  # They make no cursor clean, they add and remove none, and the folds know nothing of hosts and claims.
+        case TakeOver():
+            known.others = None
+        case TakeNotices() | Release() | Reclaim() | TakeHints():
+            pass  # They, too, make no cursor clean, they add and remove none, and the folds know nothing of hosts and claims.
         case PutSession():
             known.pop(write.address, None)
         case _:

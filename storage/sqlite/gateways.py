@@ -62,7 +62,7 @@ def host_address(tx: Transaction, address: Address) -> None:
     if not me or before is None or before[0] == me:
         return
     tx.connection.execute("UPDATE sessions SET host = ? WHERE head_id = ?", (me, before[1]))
-    if before[0] is not None or _has_others(tx):
+    if before[0] is not None or has_others(tx):
         tx.opened.extend(_pending_of(tx, [before[1]]))
 
 
@@ -85,17 +85,17 @@ _ELSEWHERE = "SELECT s.session_key, s.host FROM wanted CROSS JOIN sessions s ON 
 
 
 def told_here(tx: Transaction, now_ms: int) -> tuple[Opened, ...]:
-    """Divide the pairs that the transaction opened: ours are given, the others become hints for their watchers' hosts."""
+    """Divide the pairs that the transaction opened, where there are other gateways: ours are given, the others become hints for their
+    watchers' hosts."""
     pairs = tuple(tx.opened)
-    if not pairs or not _has_others(tx):
-        return pairs
     watchers = [(watcher,) for watcher in dict.fromkeys(watcher for watcher, _ in pairs)]
     hosts: dict[str, int] = dict(select_wanted(tx.connection, "session_key", watchers, _ELSEWHERE, tx.presence.gateway_id))
     put_hints(tx, [(hosts[pair.watcher], pair) for pair in pairs if pair.watcher in hosts], now_ms)
     return tuple(pair for pair in pairs if pair.watcher not in hosts)
 
 
-def _has_others(tx: Transaction) -> bool:
+def has_others(tx: Transaction) -> bool:
+    """Whether other gateways are registered, dead or alive."""
     sql = "SELECT EXISTS (SELECT 1 FROM gateways WHERE gateway_id <> ?)"
     return bool(tx.connection.execute(sql, (tx.presence.gateway_id,)).fetchone()[0])
 

@@ -22,11 +22,13 @@ class Known(dict[Address, Fold]):
     """The highest ever given out; None: not known."""
     owed: bool | None = None
     """Whether openings are owed, to whomever; None: not known."""
+    others: bool | None = None
+    """Whether other gateways are registered; None: not known."""
 
     def forget(self) -> None:
         """Know nothing any more."""
         self.clear()
-        self.last_sequence = self.owed = None
+        self.last_sequence = self.owed = self.others = None
 
 
 class KnownFolds:

@@ -103,8 +103,9 @@ def cursors(connection: sqlite3.Connection, watcher: str | None) -> tuple[Cursor
     return tuple(Pair.of(row).cursor for row in connection.execute(sql, {"watcher": watcher}))
 
 
+# A key that can watch names its agent, so it has one head; SQLite then reads the index in its order, and sorts nothing.
 _OPEN_OF_WATCHER = (
-    "FROM cursors c INDEXED BY cursors_open WHERE c.watcher_id IN (SELECT head_id FROM heads WHERE session_key = :watcher) "
+    "FROM cursors c INDEXED BY cursors_open WHERE c.watcher_id = (SELECT head_id FROM heads WHERE session_key = :watcher) "
     "AND c.notified > c.last_seen AND (c.target_id, c.last_seen, c.notified) NOT IN ("
     "SELECT h.head_id, json_extract(x.value, '$[1]'), json_extract(x.value, '$[2]') FROM json_each(:excluding) x "
     "CROSS JOIN heads h ON h.session_key = json_extract(x.value, '$[0][0]') AND h.agent_id = json_extract(x.value, '$[0][1]')) "
@@ -119,13 +120,21 @@ _PENDING = (
 
 
 def pending(
-    connection: sqlite3.Connection, presence: Presence, watcher: str, limit: int | None, excluding: Collection[Shown]
+    connection: sqlite3.Connection,
+    presence: Presence,
+    watcher: str,
+    limit: int | None,
+    excluding: Collection[Shown],
+    *,
+    with_total: bool = True,
 ) -> PendingRead:
     """Opened notices as `Store.pending` says. No two of them share a notified position, since each is the sequence of an event."""
     living = json.dumps(living_others(connection, presence))
     wanted = {"watcher": watcher, "excluding": json.dumps(list(excluding)), "living": living, "limit": -1 if limit is None else limit}
-    total = connection.execute(f"SELECT count(*) {_OPEN_OF_WATCHER}", wanted).fetchone()[0]
     found = tuple(Pair.of(row).cursor for row in connection.execute(_PENDING, wanted))
+    total = len(found)
+    if with_total and total == limit:  # There may be more.
+        total = connection.execute(f"SELECT count(*) {_OPEN_OF_WATCHER}", wanted).fetchone()[0]
     return PendingRead(session_exists(connection, watcher), found, total, is_elsewhere(connection, presence, watcher))
 
 

@@ -36,7 +36,7 @@ from .files import open_for_reading, open_for_writing
 from .gateways import neighbours, register
 from .known import Known, KnownFolds
 from .presence import Presence
-from .transaction import OPENINGS_MAX, Transaction, roll_back, store_error, transact
+from .transaction import OPENINGS_MAX, BusyTimeout, Transaction, roll_back, store_error, transact
 from .writer_lock import WriterLock
 
 P = ParamSpec("P")
@@ -69,14 +69,16 @@ class SqliteStore:
         self._new_session_id = new_session_id
         self._resources = resources
         self._known = KnownFolds()
+        self._timeout = BusyTimeout()
 
     async def register(self, *, now_ms: int, busy_timeout_s: float) -> int:
         return await self._write(self._register, now_ms, busy_timeout_s)
 
     def _register(self, connection: sqlite3.Connection, now_ms: int, busy_timeout_s: float) -> int:
+        self._known = KnownFolds()  # Who the others are depends on who this is.
         try:
             with self._lock.held(busy_timeout_s):
-                return transact(connection, partial(register, connection, self._presence, now_ms), busy_timeout_s)
+                return transact(connection, partial(register, connection, self._presence, now_ms), busy_timeout_s, self._timeout)
         except StoreError:
             self._presence.give_up()
             raise
@@ -110,7 +112,7 @@ class SqliteStore:
             return apply(Transaction(connection, self._new_session_id, self._presence, self.openings_max), writes, known), known
 
         with self._lock.held(busy_timeout_s):
-            commit, known = transact(connection, work, busy_timeout_s)
+            commit, known = transact(connection, work, busy_timeout_s, self._timeout)
         self._known.give_back(known)
         return commit
 
@@ -135,8 +137,8 @@ class SqliteStore:
     async def cursors(self, watcher: str | None) -> tuple[Cursor, ...]:
         return await self._read(reads.cursors, watcher)
 
-    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown]) -> PendingRead:
-        return await self._read(reads.pending, self._presence, watcher, limit, tuple(excluding))
+    async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown], with_total: bool = True) -> PendingRead:
+        return await self._read(reads.pending, self._presence, watcher, limit, tuple(excluding), with_total=with_total)
 
     async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:
         return await self._read(links.read, watched_only)

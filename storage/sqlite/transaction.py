@@ -47,10 +47,27 @@ class Transaction:
         return row[0] if row is not None else 0
 
 
-def transact(connection: sqlite3.Connection, work: Callable[[], T], busy_timeout_s: float) -> T:
-    """Run `work` in a write transaction; whatever it raises comes out as a `StoreError`, with nothing applied."""
+class BusyTimeout:
+    """How long one connection waits for another's locks. To set it is a statement of its own, so what is set stays where it will do."""
+
+    def __init__(self) -> None:
+        self._set_ms = -1
+
+    def set(self, connection: sqlite3.Connection, timeout_s: float) -> None:
+        """Have the connection wait no longer than this, and at most a tenth less."""
+        timeout_ms = max(0, round(timeout_s * 1000))
+        if not 0.9 * timeout_ms <= self._set_ms <= timeout_ms:
+            connection.execute(f"PRAGMA busy_timeout = {timeout_ms}")
+            self._set_ms = timeout_ms
+
+
+def transact(connection: sqlite3.Connection, work: Callable[[], T], busy_timeout_s: float, timeout: BusyTimeout | None = None) -> T:
+    """Run `work` in a write transaction; whatever it raises comes out as a `StoreError`, with nothing applied.
+
+    `timeout` is the connection's, where one is kept.
+    """
     try:
-        connection.execute(f"PRAGMA busy_timeout = {max(0, round(busy_timeout_s * 1000))}")
+        (timeout or BusyTimeout()).set(connection, busy_timeout_s)
         result = _begin_and_work(connection, work)
         _commit(connection)
         return result

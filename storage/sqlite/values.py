@@ -21,6 +21,12 @@ def _statement(head: str, rows: int, row: str, tail: str) -> str:
 
 
 def _chunks(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    if len(rows) <= ROWS_FEW:
+        return iter((rows,) if rows else ())
+    return _divided(rows)
+
+
+def _divided(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
     start = 0
     while start < len(rows):
         size = ROWS_MANY if len(rows) - start >= ROWS_MANY else ROWS_FEW
@@ -39,8 +45,10 @@ def run_rows(connection: sqlite3.Connection, head: str, rows: Sequence[Row], tai
     `sqlite3` takes plain integers, floats and texts at once, but looks for an adapter, in vain, for everything else: a None, a boolean or
     a member of an enumeration costs three times as much.
     """
+    if not rows:
+        return
+    row = _placeholders(len(rows[0])) if values is None else values
     for chunk in _chunks(rows):
-        row = _placeholders(len(chunk[0])) if values is None else values
         connection.execute(_statement(head, len(chunk), row, tail), list(chain.from_iterable(chunk)))
 
 

@@ -12,9 +12,9 @@ import fcntl
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from types import TracebackType
 
 from ..errors import StoreBusyError
 
@@ -31,52 +31,54 @@ class WriterLock:
         self._resolved: Path | None = None
         self._needed = needed
         self._file: int | None = None
+        self._opened_as: os.stat_result | None = None
 
-    @contextmanager
-    def held(self, timeout_s: float) -> Iterator[None]:
+    def held(self, timeout_s: float) -> AbstractContextManager[None]:
         """Hold it; `StoreBusyError` if another one does for longer than this. Blocks the thread."""
-        if not self._needed:
-            yield
-            return
-        file = self._take(time.monotonic() + timeout_s)
-        try:
-            yield
-        finally:
-            fcntl.flock(file, fcntl.LOCK_UN)
+        return _Held(self, timeout_s) if self._needed else nullcontext()
 
-    def close(self) -> None:
-        """Leave no file behind, unless somebody else is using it."""
-        if self._file is None:
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if self._is_current(self._file):
-                self._name().unlink()
-        except BlockingIOError:
-            pass
-        finally:
-            os.close(self._file)
-            self._file = None
-
-    def _take(self, deadline: float) -> int:
+    def take(self, timeout_s: float) -> None:
+        """Begin to hold it, as `held` says."""
+        deadline = time.monotonic() + timeout_s
         while True:
             file = self._opened()
             if not _locked(file):
                 _wait(deadline)
-            elif self._is_current(file):
-                return file
+            elif self._is_current():
+                return
             else:  # somebody closed its store meanwhile, and took the file away
-                os.close(file)
-                self._file = None
+                self._close_file(file)
+
+    def release(self) -> None:
+        """Hold it no longer."""
+        if self._file is not None:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Leave no file behind, unless somebody else is using it."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            if _locked(file) and self._is_current():
+                self._name().unlink()
+        finally:
+            self._close_file(file)
+
+    def _close_file(self, file: int) -> None:
+        os.close(file)
+        self._file = self._opened_as = None
 
     def _opened(self) -> int:
         if self._file is None:
             self._file = os.open(self._name(), os.O_RDWR | os.O_CREAT, 0o666)
+            self._opened_as = os.fstat(self._file)
         return self._file
 
-    def _is_current(self, file: int) -> bool:
+    def _is_current(self) -> bool:
+        """Whether what was opened is still the file of that name; which file was opened never changes."""
         try:
-            return os.path.samestat(os.fstat(file), self._name().stat())
+            return self._opened_as is not None and os.path.samestat(self._opened_as, self._name().stat())
         except FileNotFoundError:
             return False
 
@@ -86,6 +88,22 @@ class WriterLock:
             resolved = self._path.resolve()
             self._resolved = resolved.with_name(f"{resolved.name}-writer")
         return self._resolved
+
+
+class _Held(AbstractContextManager[None]):
+    """Around what needs the lock."""
+
+    __slots__ = ("_lock", "_timeout_s")
+
+    def __init__(self, lock: WriterLock, timeout_s: float) -> None:
+        self._lock = lock
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> None:
+        self._lock.take(self._timeout_s)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._lock.release()
 
 
 def _locked(file: int) -> bool:

@@ -98,6 +98,27 @@ async def pair(backend: Backend, store: Store) -> AsyncIterator[Pair]:
 # -- who is there ----------------------------------------------------------------------------------------------------------
 
 
+async def test_who_comes_later_is_noticed(store: Store, backend: Backend) -> None:
+    """Rule 8.2: a store that was alone, and has opened notices, knows of a gateway that registers and hosts the watcher afterwards."""
+    await registered(store)
+    await commit(store, watch(), watch(MAIN, SECOND))
+    assert (await commit(store, event(CHILD))).opened == (Opened(MAIN.session_key, CHILD),)
+    async with backend.open() as other:
+        await registered(other)
+        await commit(other, opens())
+        assert (await commit(store, event(SECOND))).opened == ()
+        assert await hints(other) == (Hint(MAIN.session_key, SECOND, 40),)
+
+
+async def test_who_registers_anew_is_another(store: Store) -> None:
+    """Rule 8.2: a store that registers again is another gateway than before, so what its former self hosts is told to that one."""
+    await registered(store)
+    await commit(store, opens(), watch(), watch(MAIN, SECOND))
+    assert (await commit(store, event(CHILD))).opened == (Opened(MAIN.session_key, CHILD),)
+    await registered(store)
+    assert (await commit(store, event(SECOND))).opened == ()
+
+
 async def test_numbers_rise(store: Store, backend: Backend) -> None:
     """Each registration has a higher number than all before, also after the others have gone."""
     first = await registered(store)

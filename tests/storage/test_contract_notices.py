@@ -288,6 +288,16 @@ async def test_pending_is_ordered_and_limited(store: Store) -> None:
     assert (read.total, read.session_exists) == (3, True)
 
 
+async def test_pending_without_a_total_gives_the_same_notices(store: Store) -> None:
+    """Whether all that is pending is counted or not, the same notices are given."""
+    targets = [Address(f"agent:main:subagent:{name}", "main") for name in "zyx"]
+    await commit(store, *(watch(MAIN, target) for target in targets), *(event(target) for target in targets))
+    for limit in (1, 3, None):
+        counted = await store.pending(MAIN.session_key, limit=limit, excluding=[])
+        uncounted = await store.pending(MAIN.session_key, limit=limit, excluding=[], with_total=False)
+        assert (counted.total, uncounted.cursors) == (3, counted.cursors)
+
+
 async def test_pending_leaves_out_the_very_notices_excluded(store: Store) -> None:
     """Rule 4.8: a notice that was taken is left out; another notice of the same pair is not."""
     await commit(store, watch(), watch(MAIN, SECOND), event(CHILD), event(SECOND))
