@@ -17,6 +17,7 @@ from kizuki.actors import drafts, system, tools, turns, wakes, watcher
 from kizuki.actors import notices as actor_notices
 from kizuki.actors.messages import AcknowledgeShown
 from kizuki.storage import heads, pairs, positions, recording
+from kizuki.storage.recording import ROW_COLUMNS
 from kizuki.storage.records import Positions
 from kizuki.storage.sqlite import append, apply, claims, cursors, folds, gateways, housekeeping, openings, reads, sessions
 
@@ -182,7 +183,8 @@ def owed_opening_forgotten(patch: Patch) -> None:
 @mutation
 def owed_opening_pinned_at_the_last_event(patch: Patch) -> None:
     """An opening that is made later is pinned at the last event instead of the first."""
-    patch.setattr(openings, "_pin", lambda _connection, debtor, _pair: debtor.last_sequence)
+    patch.setattr(openings, "owed_pin", lambda *_: None)
+    patch.setattr(openings, "_later_pin", lambda _connection, debtor, watcher, _seen: heads.latest_by_another(debtor.latest, watcher))
 
 
 @mutation
@@ -250,8 +252,14 @@ def occurred_long_ago(patch: Patch) -> None:
 @mutation
 def recorded_too_early(patch: Patch) -> None:
     """Retention is told of a moment five seconds before the event was recorded."""
-    row = recording._event_row
-    patch.setattr(recording, "_event_row", lambda fold, append, number, own_id, at_ms: row(fold, append, number, own_id, at_ms - 5_000))
+    event_row = append._event_row
+
+    def early(fold: Any, write: Any, sequence: int, session_id: str) -> Any:
+        row = list(event_row(fold, write, sequence, session_id))
+        row[ROW_COLUMNS.split(", ").index("recorded_at")] -= 5_000
+        return tuple(row)
+
+    patch.setattr(append, "_event_row", early)
 
 
 @mutation
@@ -263,7 +271,7 @@ def head_stays_behind(patch: Patch) -> None:
 @mutation
 def unwatched_turns_recorded(patch: Patch) -> None:
     """A person's turn is recorded although nobody watches the session."""
-    patch.setattr(recording, "_is_watched", lambda *_: True)
+    patch.setattr(recording, "_has_parent", lambda *_: True)
 
 
 @mutation
