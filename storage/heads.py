@@ -13,8 +13,10 @@ from typing import NamedTuple
 NOBODY = ""
 """The name of every actor that is not an agent: no watcher has it."""
 
-OPENINGS_AT_ONCE = 16
-"""How many notices a transaction opens by itself for each session that its events are on; whoever records waits for those."""
+OPENINGS_AT_ONCE = 128
+"""How many notices a transaction opens by itself, for each session that its events are on: less than another commit would cost."""
+FIRST_OF_A_CROWD = 16
+"""How many it opens where there are more, for which whoever records does not wait."""
 
 
 class Latest(NamedTuple):
@@ -64,8 +66,13 @@ def material(latest: Latest, watcher: str, last_seen: int) -> int:
 
 
 def openings_at_once(targets: int, left: int) -> int:
-    """How many notices to open in the events' own transaction, on so many targets; what is beyond that is owed."""
+    """For how many notices at most the events' own transaction is the place, on so many targets."""
     return min(OPENINGS_AT_ONCE * targets, left)
+
+
+def opened_at_once(clean: int, at_once: int) -> int:
+    """How many of the clean pairs the events' own transaction opens; the rest is owed."""
+    return clean if clean <= at_once else min(at_once, FIRST_OF_A_CROWD)
 
 
 def owe(owed: Owed | None, event: Notifying) -> Owed:

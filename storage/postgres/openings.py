@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..folds import Fold
-from ..heads import NOBODY, first_material, openings_at_once, owe, owed_pin
+from ..heads import NOBODY, first_material, opened_at_once, openings_at_once, owe, owed_pin
 from ..pairs import OPENABLE, PAIR_COLUMNS, Pair, PairWrite, write_of
 from ..positions import open_at
 from ..records import Opened
@@ -37,8 +37,9 @@ def opening_folds(folds: Iterable[Fold]) -> list[Fold]:
 async def open_fresh(tx: Transaction, folds: Sequence[Fold], clean: Sequence[Iterable[Any]], now_ms: int) -> None:
     """Open the notices that the folds' fresh events call for (rule 4.3) on the clean pairs, or owe them."""
     limit = openings_at_once(len(folds), tx.openings_left)
-    tx.openings_left -= min(len(clean), limit)
-    await _open_clean(tx, {fold.head_id: fold for fold in folds}, clean[:limit], now_ms)
+    opening = clean[: opened_at_once(len(clean), limit)]
+    tx.openings_left -= len(opening)
+    await _open_clean(tx, {fold.head_id: fold for fold in folds}, opening, now_ms)
     if len(clean) > limit:
         await _owe_all(tx.connection, folds)
 

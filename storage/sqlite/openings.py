@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ..folds import Fold
-from ..heads import NOBODY, Latest, Owed, first_material, latest_by_another, openings_at_once, owe, owed_pin
+from ..heads import NOBODY, Latest, Owed, first_material, latest_by_another, opened_at_once, openings_at_once, owe, owed_pin
 from ..pairs import OPENABLE, PAIR_COLUMNS, Pair, PairWrite
 from ..records import Address, Opened
 from ..rows import Row
@@ -33,8 +33,9 @@ def open_fresh(tx: Transaction, folds: Iterable[Fold], now_ms: int) -> bool:
         return False
     limit = openings_at_once(len(touched), tx.openings_left)
     clean = tx.connection.execute(_CLEAN, (json.dumps(list(touched)), limit + 1)).fetchall()
-    tx.openings_left -= min(len(clean), limit)
-    _open_clean(tx, touched, clean[:limit], now_ms)
+    opening = clean[: opened_at_once(len(clean), limit)]
+    tx.openings_left -= len(opening)
+    _open_clean(tx, touched, opening, now_ms)
     if len(clean) <= limit:
         return False
     _owe_all(tx.connection, list(touched.values()))
