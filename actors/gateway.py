@@ -533,8 +533,9 @@ async def open_gateway(
 
     `dispatch(sender, key, message)` delivers for `sessions_send`; `wake(session_key, reasons)` is called when a session has
     notices; `recent_texts(session_key)` gives what the host itself wrote into an adopted session lately, as (id, text) pairs,
-    newest last. All three may be sync or async. `catalogs` are where sessions can be adopted from. Leaving stops every actor and
-    closes the database. Raises `StoreUnavailable` if the database cannot be opened, `InvalidArgument`.
+    newest last. All three may be sync or async. `catalogs` are where sessions can be adopted from. With more than 100,000 cursors,
+    `wake` may be called shortly before the gateway is there; what it raises counts as busy. Leaving stops every actor and closes the
+    database. Raises `StoreUnavailable` if the database cannot be opened, `InvalidArgument`.
     """
     config = config or GatewayConfig()
     try:
