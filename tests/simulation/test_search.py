@@ -13,6 +13,7 @@ import pytest
 from kizuki.actors.hosting.exits import CommandFailed
 from kizuki.actors.hosting.simulate_faults import parse_kinds, parse_seeds
 from kizuki.actors.simulation.disk import Disk
+from kizuki.actors.simulation.faults import CommitSlow, CrashAtCommit
 from kizuki.actors.simulation.plan import FAULT_KINDS
 from kizuki.actors.simulation.search.campaign import play_seeds
 from kizuki.actors.simulation.search.histories import History, long_history, short_history
@@ -38,8 +39,11 @@ def test_no_rule_is_broken_under_faults() -> None:
 
 def test_a_gateway_dies_while_another_starts() -> None:
     """Rule 8.2: what becomes free after a starting gateway has looked who is dead is taken over as it is pinned, not replayed."""
+    history = short_history(1888)
+    died_before = history.faults[0]
+    at_once = CommitSlow("b", number=21, before_s=2.4, after_s=2.6), CrashAtCommit("a", number=26, committed=False)
     with Disk() as disk:
-        outcome = play(short_history(1888), disk, traced=True)
+        outcome = play(replace(history, faults=(died_before, *at_once)), disk, traced=True)
     assert outcome.problem is None
     assert "crash before its commit" in outcome.trace.split("fault CommitSlow")[1].split("open as gateway 3")[0]
 
