@@ -48,7 +48,6 @@ def kinds(world: World) -> list[str]:
 async def up_to_commit(world: World, process: Process, number: int) -> None:
     """Have the gateway's next commit be the one with this number."""
     while world.injector.occasions["commit", process.name] < number - 1:
-        await process.call(lambda gateway: gateway.run_started(WORKER, "run"))
         await process.call(lambda gateway: gateway.watch(MANAGER, WORKER))
 
 
