@@ -98,7 +98,7 @@ class ReplayActor(AsyncioActor):
                 await self._begin()
             case ReplayWatcher():
                 await self._replay_watcher(message.watcher)
-            case _:
+            case _ if self._progress.asked_for:  # until then, what dead gateways hosted is not this one's yet
                 await self._go_on()
 
     def on_stop(self) -> None:

@@ -368,3 +368,37 @@ def test_a_take_of_unknown_outcome_wakes_whom_it_moved() -> None:
     assert len(world.injector.struck) == 1
     assert woken == [f"b {MANAGER}"]
     assert len(lines) == 1
+
+
+@pytest.mark.parametrize("nth", range(1, 6))
+def test_a_commit_of_unknown_outcome_in_a_start(nth: int) -> None:
+    """Rule 4.11: whichever commit of a start fails with an unknown outcome, what is pending is pinned anew, and its watcher is woken."""
+    woken: list[str] = []
+
+    def wake(_process: Process, session_key: str, _reasons: tuple[str, ...]) -> None:
+        woken.append(session_key)
+
+    async def up_to_the_crash(world: World) -> int:
+        process = await opened(world, "a", Host(wake=wake))
+        await process.call(message)
+        await process.call(message)
+        process.crash()
+        return world.injector.occasions["commit", "a"]
+
+    async def story(world: World) -> tuple[int, int]:
+        await up_to_the_crash(world)
+        try:
+            await world.start("a")
+        except StoreUnavailable:
+            await world.start("a")
+        await world.sleep(5)
+        sql = "SELECT notified_sequence, material_sequence FROM session_watch_positions"
+        (positions,) = world.disk.look.execute(sql).fetchall()
+        return (positions[0], positions[1])
+
+    before, _ = run(up_to_the_crash)
+    woken.clear()
+    (notified, material), world = run(story, CommitFails("a", before + nth, "committed"))
+    assert notified == material == 3
+    assert woken == [MANAGER]
+    assert len(world.injector.struck) == 1
