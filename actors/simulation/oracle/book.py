@@ -188,4 +188,8 @@ class Book:
 
     def _latest_wall_ms(self) -> int:
         """The latest that housekeeping can take for now."""
-        return max(self._world.clock.now_ms(), *(wall for at_ms, wall in self._walls if at_ms > self.now_ms - JUMP_MS), 0)
+        return max(self._walls_lately())
+
+    def _walls_lately(self) -> list[int]:
+        """What whoever writes can have taken for now."""
+        return [self._world.clock.now_ms(), *(wall for at_ms, wall in self._walls if at_ms > self.now_ms - JUMP_MS)]

@@ -45,7 +45,7 @@ class Circumstances:
     session_ids: set[str]
     """All that were ever seen."""
     deleted: dict[Address, int]
-    """When sessions were deleted, of those whose head is left: the latest that the wall clock can have shown."""
+    """When sessions were deleted, of those whose head is left: the earliest that the wall clock can have shown."""
     in_turns: frozenset[tuple[Pair, int, int]] = field(default_factory=frozenset)
     """Notices in open turns: no replay pins them anew."""
 

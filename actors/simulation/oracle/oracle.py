@@ -228,7 +228,7 @@ class Oracle(Answers, Observer):
     def _take_row(self, address: Address, change: Change) -> None:
         row = change.after.rows.get(address)
         if row is None:
-            self._deleted[address] = self._latest_wall_ms()
+            self._deleted[address] = min(self._walls_lately())
         else:
             self._session_ids.add(row.session_id)
             self._deleted.pop(address, None)
