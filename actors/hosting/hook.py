@@ -59,11 +59,12 @@ def run_hook(arguments: Sequence[str]) -> NoReturn:
 def answer_event(tool: str, options: Options) -> NoReturn:
     """Answer one event, and end the process."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # whoever interrupts it wants no answer any more
+    deadline = Deadline(options.deadline_s)
     try:
-        deadline = Deadline(options.deadline_s)
         _check_tool(tool)
         _answer(options, sys.stdin.buffer.read(), deadline)
     except BaseException as error:  # noqa: BLE001 - a person's prompt must not fail because of this
+        deadline.keep()  # or both would complain where a lock is given up just then
         complain(str(error) or repr(error))
     os._exit(0)
 
@@ -91,6 +92,7 @@ class Deadline:
         self._until = time.monotonic() + seconds
         self._seconds = seconds
         self._gate = threading.Lock()
+        self._kept = False
         timer = threading.Timer(seconds, self._over)
         timer.daemon = True
         timer.start()
@@ -101,8 +103,9 @@ class Deadline:
 
     def keep(self) -> None:
         """The answer begins, and is carried through. Does not return when it is too late for that."""
-        if not self._gate.acquire(blocking=False):
+        if not self._kept and not self._gate.acquire(blocking=False):
             time.sleep(60)  # the other thread is just ending the process
+        self._kept = True
 
     def _over(self) -> None:
         if self._gate.acquire(blocking=False):

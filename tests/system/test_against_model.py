@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import os
 import tempfile
 from collections.abc import Coroutine, Sequence
@@ -21,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kizuki.actors import Actor, Gateway, GatewayConfig, ManualClock, Notice, StateEvent, Turn, UnknownSession, open_gateway
 from kizuki.storage.sqlite import store
-from kizuki.storage.sqlite.transaction import OPENINGS_MAX, Transaction
+from kizuki.storage.sqlite.transaction import OPENINGS_MAX
 from tests.consistency import violations
 from tests.system.cast import DAY_MS, MAIN, NOW, OPS
 from tests.system.model import RETENTION_MS, Address, Event, Model, Shown
@@ -62,7 +61,7 @@ class GatewayMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(store, "Transaction", functools.partial(Transaction, openings_left=self.openings))
+        self.patch.setattr(store.SqliteStore, "openings_max", self.openings)
         self.loop = asyncio.new_event_loop()
         self.folder = tempfile.TemporaryDirectory()
         self.database = Path(self.folder.name, "state.db")
