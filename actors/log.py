@@ -35,7 +35,7 @@ RETRY_S: Final = 1.0
 
 @dataclass(slots=True)
 class LogState:
-    """What of the log outlives its actor: it is read by the watcher actors, and tells the truth after each commit."""
+    """What of the log outlives its actor. It tells the truth after each commit."""
 
     owed: bool = False
     """Whether openings are owed in the store."""

@@ -168,11 +168,11 @@ class ActorSystem:
 
     def session(self, address: Address) -> Ref:
         """The session's actor, started if it is not resident."""
-        return self._resident.get(address) or self._resident.put(address, self._start_session(address))
+        return self._resident.get_or_start(address, lambda: self._start_session(address))
 
     def watcher(self, key: str) -> Ref:
         """The watcher's actor, started if it is not resident."""
-        return self._resident.get(key) or self._resident.put(key, self._start_watcher(key))
+        return self._resident.get_or_start(key, lambda: self._start_watcher(key))
 
     def forget(self, address: Address) -> None:
         """Drop what is kept in memory of a session that was reset or deleted: its queue of notices and wakes."""
@@ -197,9 +197,7 @@ class ActorSystem:
             clock=self.clock,
             claims=self.claims,
             wakes=self.wakes,
-            log_state=self._log_state,
             replay=self._replay,
-            neighbourhood=self._neighbourhood,
         )
 
     def _children(self) -> dict[str, Callable[[], Ref]]:

@@ -19,9 +19,7 @@ from ..storage.writes import Acknowledge, Acknowledged, OpenOwed, Release, TakeN
 from .claims import Claims
 from .clock import Clock
 from .keys import is_subagent
-from .log import LogState
 from .messages import AcknowledgeShown, GiveBack, ReadPending, ReadWatches, ReplayWatcher, Take, TurnOver
-from .neighbours import Neighbourhood
 from .replay import ReplayProgress
 from .runtime import AsyncioActor, AsyncioActorRef
 from .wakes import WakeBook
@@ -49,9 +47,7 @@ class WatcherActor(AsyncioActor):
         clock: Clock,
         claims: Claims,
         wakes: WakeBook,
-        log_state: LogState,
         replay: ReplayProgress,
-        neighbourhood: Neighbourhood,
     ) -> None:
         super().__init__()
         self._key = key
@@ -60,9 +56,7 @@ class WatcherActor(AsyncioActor):
         self._clock = clock
         self._claims = claims
         self._wakes = wakes
-        self._log_state = log_state
         self._replay = replay
-        self._neighbourhood = neighbourhood
 
     async def on_receive(self, message: WatcherMail) -> Any:
         match message:
@@ -85,7 +79,7 @@ class WatcherActor(AsyncioActor):
     async def _settle(self) -> None:
         """Make the openings that this watcher is still owed: by the start (rule 4.11), and by commits (rule 1.10), also other gateways'."""
         await self._replayed()
-        if self._log_state.owed or self._neighbourhood.present:
+        if await self._store.owes(self._key):
             await self._child("log").ask(OpenOwed(self._clock.now_ms(), limit=0, watcher=self._key))
 
     async def _replayed(self) -> None:
@@ -130,7 +124,7 @@ class WatcherActor(AsyncioActor):
             self._claims.stale.add(self._key)
 
     async def _acknowledge(self, notices: tuple[Shown, ...]) -> Acknowledged:
-        await self._settle()
+        await self._replayed()
         result: Acknowledged = await self._child("log").ask(Acknowledge(self._key, notices, self._clock.now_ms()))
         self._claims.settle(self._key, notices)
         return result

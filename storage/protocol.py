@@ -92,6 +92,10 @@ class Store(Protocol):
         in proportion; without `with_total` the total may be as low as what was found up to the limit."""
         ...
 
+    async def owes(self, watcher: str) -> bool:
+        """Whether openings are owed to the watcher, whoever recorded what they are for."""
+        ...
+
     async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:
         """Every link, or only those of sessions with at least one cursor on them, ordered by (key, agent id)."""
         ...

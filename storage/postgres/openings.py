@@ -108,10 +108,16 @@ async def _open_slice(tx: Transaction, debtor: Fold, limit: int, now_ms: int) ->
     return min(len(pairs), limit)
 
 
-_OWED_TO = (
-    f"SELECT {PAIR_COLUMNS} FROM heads w JOIN cursors c ON c.watcher_id = w.head_id JOIN heads t ON t.head_id = c.target_id "
-    f"WHERE w.session_key = $1 AND t.owed_sequence IS NOT NULL AND {OPENABLE} ORDER BY c.target_id, c.watcher_id FOR UPDATE OF c"
+_OF_DEBTORS = (
+    "FROM heads w JOIN cursors c ON c.watcher_id = w.head_id JOIN heads t ON t.head_id = c.target_id "
+    f"WHERE w.session_key = $1 AND t.owed_sequence IS NOT NULL AND {OPENABLE}"
 )
+_OWED_TO = f"SELECT {PAIR_COLUMNS} {_OF_DEBTORS} ORDER BY c.target_id, c.watcher_id FOR UPDATE OF c"
+
+
+async def owes(connection: Database, watcher: str) -> bool:
+    """Whether openings are owed to the watcher."""
+    return bool(await connection.fetchval(f"SELECT EXISTS (SELECT 1 {_OF_DEBTORS})", watcher))
 
 
 async def owed_pairs(tx: Transaction, watcher: str) -> list[Pair]:

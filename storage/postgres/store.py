@@ -30,7 +30,7 @@ from ..records import (
 from ..urls import without_password
 from ..whole import whole
 from ..writes import Commit, Write
-from . import follow, handover, links, presence, reads, views
+from . import follow, handover, links, openings, presence, reads, views
 from .apply import apply
 from .connecting import Server, server_at
 from .failures import is_lost, store_error
@@ -164,6 +164,9 @@ class PostgresStore:
         with_total: bool = True,  # noqa: ARG002, the server counts in any case
     ) -> PendingRead:
         return await self._read(reads.pending, self._presence.gateway_id, watcher, limit, tuple(excluding))
+
+    async def owes(self, watcher: str) -> bool:
+        return await self._read(openings.owes, watcher)
 
     async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:
         return await self._read(links.read, watched_only)

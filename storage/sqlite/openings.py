@@ -131,6 +131,11 @@ _OWED_TO = (
 )
 
 
+def owes(connection: sqlite3.Connection, watcher: str) -> bool:
+    """Whether openings are owed to the watcher. As a rule no head owes anything, and the index is empty."""
+    return bool(connection.execute(f"SELECT EXISTS (SELECT 1 {_OWED_TO})", (watcher,)).fetchone()[0])
+
+
 def owed_pairs(connection: sqlite3.Connection, watcher: str) -> list[Pair]:
     """The watcher's pairs to which an opening is owed."""
     return [Pair.of(row) for row in connection.execute(f"SELECT {PAIR_COLUMNS} {_OWED_TO}", (watcher,))]

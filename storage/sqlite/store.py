@@ -30,7 +30,7 @@ from ..records import (
 )
 from ..runner import Runner
 from ..writes import Commit, Write
-from . import follow, links, reads, views
+from . import follow, links, openings, reads, views
 from .apply import apply
 from .files import open_for_reading, open_for_writing
 from .gateways import neighbours, register
@@ -139,6 +139,9 @@ class SqliteStore:
 
     async def pending(self, watcher: str, *, limit: int | None, excluding: Collection[Shown], with_total: bool = True) -> PendingRead:
         return await self._read(reads.pending, self._presence, watcher, limit, tuple(excluding), with_total=with_total)
+
+    async def owes(self, watcher: str) -> bool:
+        return await self._read(openings.owes, watcher)
 
     async def links(self, *, watched_only: bool) -> tuple[LinkRecord, ...]:
         return await self._read(links.read, watched_only)

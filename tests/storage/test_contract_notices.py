@@ -195,8 +195,10 @@ async def test_one_watcher_can_have_what_is_owed_to_it(store: Store) -> None:
     watches = [watch(watcher, target) for target in (CHILD, SECOND) for watcher in watchers]
     told = {opened.watcher for opened in (await commit(store, *watches, event(CHILD), event(SECOND))).opened}
     waiting = next(watcher.session_key for watcher in watchers if watcher.session_key not in told)
+    before = await store.owes(waiting)
     committed = await commit(store, OpenOwed(NOW, 0, waiting))
     assert set(committed.opened) == {Opened(waiting, CHILD), Opened(waiting, SECOND)}
+    assert (before, await store.owes(waiting)) == (True, False)
     assert committed.results == (2,)
     assert committed.owed
     assert (await store.pending(waiting, limit=None, excluding=[])).total == 2

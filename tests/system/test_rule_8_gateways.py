@@ -331,6 +331,17 @@ async def test_openings_that_another_gateway_owes(here: Host, there: Host) -> No
     assert [targets(notices) for notices in pending] == [[OTHER]] * len(watchers)
 
 
+async def test_openings_that_a_gateway_owes_which_nobody_has_noticed(opening: Opening) -> None:
+    """Rules 1.10, 8.1: also where the other one has not looked yet whether there are others, in every way of looking."""
+    watchers = [f"agent:main:w{number}" for number in range(600)]
+    async with opening() as early, opening() as late:
+        await asyncio.gather(*(late.watch(watcher, OTHER) for watcher in watchers))
+        event = await human(late, OTHER)
+        last = watchers[-1]
+        assert [watch.notified for watch in await early.watches(last)] == [event.sequence]
+        assert [targets(await early.pending(watcher)) for watcher in watchers[-50:]] == [[OTHER]] * 50
+
+
 # -- with several, as with one ---------------------------------------------------------------------------------------------
 
 
