@@ -48,7 +48,7 @@ def test_a_gateway_dies_while_another_starts() -> None:
     assert "crash before its commit" in outcome.trace.split("fault CommitSlow")[1].split("open as gateway 3")[0]
 
 
-@pytest.mark.parametrize("seed", [6261, 7081, 7150, 13972, 17068, 29266, 35660, 36731, 38743, 46970])
+@pytest.mark.parametrize("seed", [6261, 7081, 7150, 13972, 17068, 29266, 35660, 36731, 38743, 46970, 49344])
 def test_histories_that_broke_something_once(seed: int) -> None:
     """Nothing any more. In 17068 a wake was lost, in 35660 and 36731 a replay came too early, in 46970 a watcher did not wait for what was
     owed; of the others only the oracle thought so."""

@@ -177,6 +177,11 @@ class PutRow(Effect):
         return True
 
 
+def _spawns(change: Change, key: str) -> bool:
+    """Whether the session is the child or the parent of a spawn."""
+    return any(event.kind == "child_spawned" and key in (event.session_key, event.actor_id) for event in change.new)
+
+
 @dataclass(slots=True, eq=False, kw_only=True)
 class Watch(Effect):
     """Seed a cursor at the target's version, or renew it (rule 3.2)."""
@@ -212,8 +217,7 @@ class Unwatch(Effect):
 
     def concerns(self, change: Change) -> bool:
         """A cursor that a spawn seeds may be gone within the same transaction."""
-        target = self.pair[1]
-        return self.pair in change.cursors or any(event.kind == "child_spawned" and event.address == target for event in change.new)
+        return self.pair in change.cursors or _spawns(change, self.pair[1][0])
 
     def step(self, draft: Draft) -> bool:
         if draft.cursor(self.pair) is None:
@@ -304,10 +308,11 @@ class Delete(Effect):
         return frozenset({self.address[0]})
 
     def concerns(self, change: Change) -> bool:
-        return self.address in change.rows or self.address in change.heads
+        """So may a parent that came with a spawn."""
+        return self.address in change.rows or self.address in change.heads or _spawns(change, self.address[0])
 
     def step(self, draft: Draft) -> bool:
-        if draft.row(self.address) is None:
+        if draft.row(self.address) is None and not any(True for _ in draft.cursors_where(watcher=self.address[0])):
             return False
         draft.rows[self.address] = None
         head = draft.head(self.address)
